@@ -5,7 +5,7 @@ import type { JsonOptions } from './command.ts';
 import { FIRST_ORGANIZATION_NAME } from './initialize.ts';
 import { ownerAdvice } from './organizations.ts';
 
-/** A question that the first answer can be seen with. */
+/** An example question for the first request. */
 const EXAMPLE_BODY = JSON.stringify({
   model: 'decision-1',
   state: 'Hi, I forgot my password and cannot log in to my account any more. Please help me reset it.',
@@ -23,16 +23,16 @@ const EXAMPLE_BODY = JSON.stringify({
   },
 });
 
-/** What evaluates plans, in words. */
+/** The evaluators in words. */
 const EVALUATOR_NAMES = {
   addon: 'the addon',
   llama: 'node-llama-cpp ("tds doctor" says why not by the addon)',
 } as const satisfies Record<EngineFacts['evaluator'], string>;
 
-/** Where the first key is to be found: on the terminal, or in a file. */
+/** The first key, or the file with it. */
 export type FirstKey = { readonly api_key: string } | { readonly api_key_file: string };
 
-/** The address, the engine, where the first key is, and one line that asks a real question. */
+/** Prints the address, the engine, the first key or its file, and one line that asks an example question. */
 export function announce(
   address: string,
   first: FirstKey | null,
@@ -69,7 +69,7 @@ function keyLine(first: FirstKey): string {
     : `First API key, shown nowhere else: in ${first.api_key_file}, which only its owner can read`;
 }
 
-/** The header of the curl line, quoted for a shell. */
+/** Returns the header of the curl line, quoted for a shell. */
 function authorization(first: FirstKey | null): string {
   if (first === null) return "'Authorization: Bearer <API_KEY>'";
   return 'api_key' in first

@@ -3,7 +3,7 @@ import { formatAudit } from '../ops/audit-report.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { printJson, printLine } from './output.ts';
 
-/** `tds audit` */
+/** Adds `tds audit`. */
 export function registerAudit(program: Command): void {
   jsonCommand(program, {
     usage: 'audit',

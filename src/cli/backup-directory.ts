@@ -7,18 +7,18 @@ const DEFAULT_NAME = 'backups';
 
 interface BackupPlace {
   readonly data: string;
-  /** Undefined is a folder of the data directory. */
+  /** Undefined for a folder of the data directory. */
   readonly backupDirectory?: string | undefined;
 }
 
-/** The path of the folder of the scheduled backups, whether it is there or not. */
+/** Returns the path of the folder of scheduled backups, which may not exist. */
 export function backupDirectoryPath({ data, backupDirectory }: BackupPlace): string {
   return backupDirectory ?? join(data, DEFAULT_NAME);
 }
 
 /**
- * The same, made when it belongs to the data directory. One that is named must be there, so that a volume that is not
- * mounted is noticed. Throws `CommandFailed`.
+ * Returns the same path, and creates the folder if it is in the data directory. A configured folder must
+ * exist, so that an unmounted volume is noticed. Throws `CommandFailed`.
  */
 export function backupDirectory(place: BackupPlace): string {
   const path = backupDirectoryPath(place);

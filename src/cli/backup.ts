@@ -11,7 +11,7 @@ import { adviceOn } from './file-advice.ts';
 import { requireSqlite } from './open-database.ts';
 import { printJson, printLine } from './output.ts';
 
-/** `tds backup` */
+/** Adds `tds backup`. */
 export function registerBackup(program: Command): void {
   jsonCommand(program, {
     usage: 'backup <file>',
@@ -33,7 +33,7 @@ async function backUp(database: string, file: string): Promise<void> {
   const stop = (signal: 'SIGINT' | 'SIGTERM') => {
     thread.stop();
     process.stderr.write('tds: The backup was stopped: nothing is left of it.\n');
-    // The thread may be within SQLite, which does not hear of the stop.
+    // The thread may be inside SQLite, which cannot be interrupted.
     process.exit(128 + constants.signals[signal]);
   };
   process.on('SIGINT', stop).on('SIGTERM', stop);

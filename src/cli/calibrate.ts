@@ -18,7 +18,7 @@ interface CalibrateOptions extends EvalRunOptions {
   readonly json?: true;
 }
 
-/** `tds calibrate` */
+/** Adds `tds calibrate`. */
 export function registerCalibrate(program: Command): void {
   const command = program
     .command('calibrate <cases>')
@@ -65,7 +65,7 @@ async function calibrate(cases_file: string, options: CalibrateOptions): Promise
   }
 }
 
-/** The fit for one mode, or undefined when it was interrupted. */
+/** Returns the fit for one mode, or undefined when it was interrupted. */
 async function fitMode(
   mode: Mode,
   model: ChosenModel,

@@ -26,16 +26,16 @@ import { DATABASE_FILE } from './data-directory.ts';
 import type { EvalRunOptions } from './eval-runs.ts';
 import { type FittedCalibration, writeCalibration } from './write-calibration.ts';
 
-/** A model that is measured or calibrated: of weights at a path, or of the catalog. */
+/** A model to measure or calibrate: weights at a path, or a model of the catalog. */
 export interface ChosenModel extends MeasuredModel {
-  /** The temperatures that its answers are calibrated by now; undefined where there are none for its weights. */
+  /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
-  /** Keeps a calibration where a service finds it, and says where that is. */
+  /** Stores a calibration where a service finds it. Resolves with the place. */
   keepCalibration(fitted: FittedCalibration): Promise<string>;
 }
 
 /**
- * The model that `--model` names: a GGUF file, or else a model of the catalog. Rejects with `SetupError` and
+ * Opens the model of `--model`: a GGUF file, or else a model of the catalog. Rejects with `SetupError` and
  * `CommandFailed`.
  */
 export async function openChosenModel(options: EvalRunOptions): Promise<ChosenModel> {
@@ -47,7 +47,9 @@ export async function openChosenModel(options: EvalRunOptions): Promise<ChosenMo
   return await openWeights(options, path, { expected: row, context_tokens: row.context_tokens ?? undefined });
 }
 
-/** The catalog's model of that id; undefined where the name is a file's, or the catalog does not know it. */
+/**
+ * Returns the catalog's model of that id; undefined where the name is a file's, or unknown to the catalog.
+ */
 async function rowOf(options: EvalRunOptions): Promise<CatalogModel | undefined> {
   const { model, data, database } = options;
   if (model === undefined || statSync(model, { throwIfNoEntry: false })?.isFile()) return undefined;
@@ -78,7 +80,7 @@ async function openWeights(
   };
 }
 
-/** Servers, which must all have the same weights, as far as that can be seen. */
+/** Opens upstreams, which must all have the same weights, as far as visible. */
 async function openUpstreams(
   row: CatalogModel,
   upstreams: UpstreamPool,
@@ -102,7 +104,8 @@ async function openUpstreams(
     return await model.use(input.mode, (_, signal) => model.answer(plan, { scope: 'eval', signal }));
   };
   try {
-    // A request waits for a large vocabulary no longer than a client, and this command as long as it takes.
+    // A request waits for a large vocabulary at most as long as a client; this command waits until it is
+    // loaded.
     await model.load();
     const { fingerprint } = await ask(smallInput('consistent'));
     if (fingerprint === null) throw new CommandFailed(otherModels(id));
@@ -123,7 +126,7 @@ async function openUpstreams(
             { cause: error },
           );
         });
-        // What was fitted on two models fits neither.
+        // A calibration that was fitted on two models fits neither.
         if (answered.fingerprint !== fingerprint) throw new CommandFailed(otherModels(id));
         return answered;
       },

@@ -11,20 +11,22 @@ import { CommandFailed } from './command-failed.ts';
 /** A server may load its model at the first question. */
 const WAITING_MS = 120_000;
 
-/** A model of the catalog, as far as its upstreams are asked for it. */
+/** The fields of a model for questions to its upstreams. */
 export interface AskedModel {
   readonly id: string;
   readonly upstreams: UpstreamPool;
   readonly context_tokens: number;
 }
 
-/** A vocabulary that plans can be made of, and how many tokens they may have. */
+/** A vocabulary that plans can be made with, and their most tokens. */
 export interface CheckedVocabulary {
   readonly vocabulary: UpstreamVocabulary;
   readonly context_tokens: number;
 }
 
-/** Reads a vocabulary as a server with these settings does. Throws `CommandFailed` where a model cannot be asked by it. */
+/**
+ * Reads a vocabulary as a server with these settings does. Throws `CommandFailed` where it cannot be used.
+ */
 export async function checkVocabulary(
   given: string,
   config: Omit<ModelConfig, 'model'>,
@@ -50,8 +52,9 @@ export async function checkVocabulary(
 }
 
 /**
- * Asks each upstream a small question, as a server would. Says on standard error which does not answer. Throws
- * `CommandFailed` where none does, or one wants another token: a server that is down comes back, and that one does not.
+ * Sends each upstream a health probe, as a server would, and names those that fail on standard error. Throws
+ * `CommandFailed` where all fail, or one refuses the token: a server that is down may return, but a wrong
+ * token stays wrong.
  */
 export async function checkUpstreams(model: AskedModel, config: Omit<ModelConfig, 'model'>): Promise<void> {
   const { id, upstreams } = model;
@@ -67,13 +70,13 @@ export async function checkUpstreams(model: AskedModel, config: Omit<ModelConfig
   }
 }
 
-/** Why one member does not answer. */
+/** The reason why a member does not answer. */
 export interface UpstreamProblem {
   readonly message: string;
   readonly is_token_refused: boolean;
 }
 
-/** Why members of the pool do not answer a small question, an entry for each that does not. */
+/** Returns the members that do not answer a health probe, with the reasons. */
 export async function upstreamFailures(
   model: AskedModel,
   config: Omit<ModelConfig, 'model'>,
@@ -85,7 +88,7 @@ export async function upstreamFailures(
   return failures.filter((failure) => failure !== null);
 }
 
-/** Why the upstream does not answer; null where it does. */
+/** Returns the reason why the upstream does not answer, or null. */
 async function failureOf(
   { id, upstreams, context_tokens }: AskedModel,
   address: string,

@@ -8,31 +8,31 @@ import { IS_UNPACKED, projectFile } from '../project-root.ts';
 import { CommandFailed } from './command-failed.ts';
 import { parse, TrialReply, type TrialRequest, WEIGHTS_TRIAL } from './weights-trial.ts';
 
-/** Weights that have answered, and how many tokens they read. */
+/** Weights that have answered, and their context in tokens. */
 export interface CheckedWeights {
   readonly weights: ModelWeights;
   readonly context_tokens: number;
 }
 
-/** How weights are checked. */
+/** The options of a check of weights. */
 export interface CheckOptions {
-  /** The tokens that the model is to read; the most that it can when undefined. */
+  /** The required context of the model; its largest when undefined. */
   readonly context_tokens?: number | undefined;
-  /** Whether the trial says on standard error how far it is. */
+  /** True hides the progress of the trial on standard error. */
   readonly is_silent?: boolean;
-  /** When a trial that goes on is ended; by the size of the weights when undefined. */
+  /** The time after which a running trial is ended; by default it depends on the size of the weights. */
   readonly deadline_ms?: number;
 }
 
-/** Compiling the addon, and starting a device. */
+/** The time to compile the addon and to start a device. */
 const DEADLINE_MIN_MS = 300 * MS_PER_S;
-/** A slow disk reads as much, and so does the slowest device that is of any use. */
+/** The speed of a slow disk, and of the slowest useful device. */
 const BYTES_PER_MS_MIN = 5_000;
 
 /**
- * Loads the weights as a server with these settings does, and asks them a small question in both modes. A process of its
- * own does that, because llama.cpp ends its process over some files. Throws `CommandFailed` with one sentence where a
- * server could not serve them.
+ * Loads the weights as a server with these settings does, and asks them a small question in both modes. This
+ * runs in a process of its own, because llama.cpp ends its process over some files. Throws `CommandFailed`
+ * with one sentence where a server could not serve them.
  */
 export async function checkWeights(
   given: string,
@@ -68,7 +68,7 @@ async function deadlineFor(path: string): Promise<number> {
   }
 }
 
-/** Throws `CommandFailed` when the process says nothing, by a crash or until the deadline. */
+/** Throws `CommandFailed` when the process gives no result, because of a crash or the deadline. */
 async function runTrial(
   path: string,
   request: Static<typeof TrialRequest>,
@@ -77,7 +77,7 @@ async function runTrial(
 ): Promise<Static<typeof TrialReply>> {
   const program = IS_UNPACKED ? [process.execPath] : [process.execPath, projectFile('src/main.ts')];
   const child = Bun.spawn([...program, WEIGHTS_TRIAL], {
-    // ggml would have a debugger look at a process that it ends.
+    // Otherwise ggml starts a debugger on the process that it ends.
     env: { ...process.env, GGML_NO_BACKTRACE: '1' },
     stdin: new Blob([JSON.stringify(request)]),
     stdout: 'pipe',

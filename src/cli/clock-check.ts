@@ -1,15 +1,18 @@
 import { DAY_MS } from '../clock.ts';
 import { formatTime } from './output.ts';
 
-/** The clock may be set back by so much without a word: time zones that were mistaken for UTC, tests, leap seconds. */
+/**
+ * The amount by which the clock may be set back without a warning: time zones mistaken for UTC, tests, leap
+ * seconds.
+ */
 const TOLERANCE_MS = DAY_MS;
 
 /**
- * One sentence about a clock that is far behind what is known to be past; null where it is not. `written_ms` is when
- * the database was last written, `made_ms` when this program's newest migration was made.
+ * Returns one sentence about a clock that is far behind a time known to be past, or null. `written_ms` is the
+ * last write of the database, `made_ms` the date of this program's newest migration.
  *
- * It is a warning, because the money is right whatever the clock says. A refusal would stop every start after a clock
- * that was ahead once: its times are in the database.
+ * It is only a warning, because money does not depend on the clock. After a clock that was once ahead, its
+ * times are in the database, and a refusal would stop every start.
  */
 export function clockWarning(
   now_ms: number,

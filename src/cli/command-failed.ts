@@ -1,10 +1,10 @@
-/** An operation that cannot be done, with one sentence for the person at the terminal; the exit code is 1. */
+/** A command that failed, with one sentence for the person at the terminal; the exit code is 1. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
 
-/** Settings that nothing may start with; the exit code is that of wrong usage, because another start changes nothing. */
+/** Invalid settings; the exit code is that of wrong usage, because a retry would fail as well. */
 export class WrongSettings extends CommandFailed {}
 
-/** There is nothing yet where the data should be. */
+/** There is no data yet at the given place. */
 export class NoData extends CommandFailed {}

@@ -10,30 +10,32 @@ import type { OpenDataOptions } from './data-directory.ts';
 import { openDatabase } from './open-database.ts';
 import { addSettings } from './settings.ts';
 
-/** The options that every command on stored data has. */
+/** The options of every command on stored data. */
 export type DataOptions = Values<(typeof DATA_SETTINGS)[number]>;
 
-/** What a command on stored data works with. */
+/** The parts of a command on stored data. */
 export interface DataContext extends AccountContext {
-  /** The database beneath the store, for what only an operator does: audits, copies, the server. */
+  /** The database beneath the store, for the operator's work: audits, copies, the server. */
   readonly database: Database;
   readonly store: Store;
 }
 
-/** With `--json`, for scripts. */
+/** True with `--json`, for scripts. */
 export interface JsonOptions extends DataOptions {
   readonly json?: true;
 }
 
 interface CommandText {
-  /** Name and arguments, as commander reads them. */
+  /** The name and arguments, in commander's syntax. */
   readonly usage: string;
   readonly description: string;
-  /** Command lines that work, shown by `--help`. */
+  /** Working command lines, shown by `--help`. */
   readonly example: string | readonly string[];
 }
 
-/** Adds a command with the settings of stored data, or those of them that it uses, and an example in its help. */
+/**
+ * Adds a command with the settings of stored data, or those of them that it uses, and an example in its help.
+ */
 export function dataCommand(
   parent: Command,
   text: CommandText,
@@ -44,7 +46,7 @@ export function dataCommand(
     .addHelpText('after', examplesHelp([text.example].flat()));
 }
 
-/** The part of a command's help that shows command lines. */
+/** Returns the examples in a command's help. */
 export function examplesHelp(examples: readonly string[]): string {
   const heading = examples.length === 1 ? 'Example' : 'Examples';
   return `\n${heading}:\n${examples.map((example) => `  $ ${example}`).join('\n')}`;
@@ -56,7 +58,7 @@ export function jsonCommand(...given: Parameters<typeof dataCommand>): Command {
 }
 
 /**
- * Runs `work` on the database of the settings and closes it. A failure of the database becomes one sentence
+ * Runs `work` on the configured database and closes it. A failure of the database becomes one sentence
  * (`CommandFailed`).
  */
 export async function withData<T>(

@@ -11,7 +11,7 @@ interface ConfigOptions extends JsonOptions {
   readonly example?: true;
 }
 
-/** `tds config` */
+/** Adds `tds config`. */
 export function registerConfig(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'config',
@@ -19,7 +19,7 @@ export function registerConfig(program: Command): void {
       'print every setting with its value and where that came from; exit code 2 with a sentence when something is wrong',
     example: 'tds config --config /etc/tds.toml',
   }).option('--example', 'print a TOML file with every setting, each explained and commented out, instead');
-  // Those of all commands on stored data are there already.
+  // The settings of all commands on stored data are there already.
   const there: readonly SettingName[] = DATA_SETTINGS;
   addSettings(
     command,
@@ -30,7 +30,7 @@ export function registerConfig(program: Command): void {
   });
 }
 
-/** Whether the command is `tds config --example`, which must work where settings are wrong. */
+/** Returns true for `tds config --example`, which must work even with wrong settings. */
 export function asksForExample(command: Command): boolean {
   return command.name() === 'config' && command.getOptionValue('example') === true;
 }
@@ -71,7 +71,7 @@ function originText(origin: Origin): string {
   }
 }
 
-/** The value has its own type; that of a secret is its mask. */
+/** Returns an entry of the JSON. The value has its own type; that of a secret is its mask. */
 function entryOf({ text, value, origin, setting }: Effective) {
   const { key, kind, is_secret, unit } = setting;
   const is_text = text !== null && (kind.toml === 'string' || is_secret);

@@ -8,8 +8,8 @@ import { CommandFailed } from './command-failed.ts';
 type ConsoleConfig = Values<'data' | 'tlsCert' | 'console' | 'publicUrl' | 'signUp' | 'smtpUrl' | 'mailFrom'>;
 
 /**
- * What the console of `tds serve` is made of; undefined where it is off. `own_url` says where the service listens, once it
- * does. Without a mail server, mails go to `print`. Throws `CommandFailed`.
+ * Returns the parts of the console of `tds serve`; undefined where it is off. `own_url` returns the service's
+ * address, once it listens. Without a mail server, mails go to `print`. Throws `CommandFailed`.
  */
 export async function consoleParts(
   options: ConsoleConfig,
@@ -35,8 +35,8 @@ function mailerOf({ smtpUrl, mailFrom }: ConsoleConfig, print: (text: string) =>
 }
 
 /**
- * The console's secret, made where there is none. A database that services share has it, so that a session of one is a
- * session of all. Otherwise the data directory has it. Throws `CommandFailed`.
+ * Returns the console's secret, and creates it where there is none. A shared database holds it, so that a
+ * session is valid at all its services; otherwise the data directory does. Throws `CommandFailed`.
  */
 export async function secretOf(
   directory: string,

@@ -51,16 +51,16 @@ function eventCells(event: KeptEvent): string[] {
   ];
 }
 
-/** Paddle where its settings are given, else the operator's own confirmation. */
+/** Returns Paddle where its settings are given, else the provider that the operator confirms by hand. */
 async function checkoutProvider(config: PaddleConfig): Promise<PaymentProvider> {
   const settings = paddleSettings(config);
   if (settings === null) return manualProvider;
-  // Loaded only here: the SDK would slow every other command down.
+  // Loaded only here, because the SDK would slow every other command down.
   const { paddleProvider } = await import('../payments/paddle.ts');
   return paddleProvider(settings);
 }
 
-/** `tds credit …` */
+/** Adds `tds credit …`. */
 export function registerCredit(program: Command): void {
   const parent = program
     .command('credit')

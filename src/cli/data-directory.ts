@@ -19,11 +19,11 @@ import { PROGRAM_VERSION } from './program-version.ts';
 /** The database's file in the data directory. */
 export const DATABASE_FILE = 'tds.sqlite';
 
-/** Two processes that meet on a new database get in each other's way once: the second finds it made when it retries. */
+/** When two processes create a new database at once, one may fail. Its retry finds the database created. */
 const OPEN_ATTEMPTS = 5;
 const OPEN_RETRY_MS = 50;
 
-/** What a person can do about SQLite's reasons not to open a file, by the start of the code. */
+/** Advice about SQLite's reasons for not opening a file, by the start of the code. */
 const SQLITE_ADVICE: readonly (readonly [code: string, advice: string])[] = [
   ['SQLITE_NOTADB', 'is not a database: move it away or name another directory with --data'],
   ['SQLITE_CORRUPT', 'is damaged: restore it from a backup ("tds restore FILE --replace")'],
@@ -41,7 +41,7 @@ const SQLITE_ADVICE: readonly (readonly [code: string, advice: string])[] = [
   ['SQLITE_IOERR', 'cannot be read or written: check the disk'],
 ];
 
-/** The innermost error: drizzle wraps what SQLite throws. */
+/** Returns the innermost error, because drizzle wraps SQLite's. */
 function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
 }
@@ -50,7 +50,7 @@ function isFromSqlite(error: unknown): boolean {
   return systemErrorCode(error)?.startsWith('SQLITE') === true;
 }
 
-/** One sentence about a failure of SQLite on this file, with what to do; null when the error is another. */
+/** Returns one sentence about a failure of SQLite on this file, with advice; null for other errors. */
 export function describeDatabaseError(path: string, error: unknown): string | null {
   const cause = rootCause(error);
   const advice = adviceFor(path, cause);
@@ -70,7 +70,7 @@ function missing(directory: string): CommandFailed {
   );
 }
 
-/** Makes the directory when it is missing, and looks who can reach it before anything is put into it. */
+/** Creates a missing directory, and checks its permissions before it gets any data. */
 function prepareDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
@@ -85,8 +85,8 @@ function prepareDirectory(directory: string): void {
 }
 
 /**
- * Why a first start could not fill the directory, in which `hasDatabase` saw none, as one sentence; null where it could.
- * Nothing is changed.
+ * Returns the reason, as one sentence, why a first start could not fill a directory without a database, or
+ * null. Changes nothing.
  */
 export function whyUnfillable(directory: string): string | null {
   try {
@@ -97,7 +97,7 @@ export function whyUnfillable(directory: string): string | null {
   return whyOpenToOthers(directory);
 }
 
-/** The path, or what there is of it. */
+/** Returns the longest existing part of the path. */
 export function existingParent(path: string): string {
   return existsSync(path) ? path : existingParent(dirname(path));
 }
@@ -116,7 +116,7 @@ function notDirectory(directory: string): string {
 
 function unwritable(directory: string, error: unknown): CommandFailed {
   const code = systemErrorCode(error) ?? error;
-  // Where not even the code is one of those that say what to do, the right to write is what is usually missing.
+  // For codes without advice, missing write permission is the most likely reason.
   const advice = adviceOn(error);
   const is_about_rights = advice === null || code === 'EACCES' || code === 'EPERM';
   const text = is_about_rights
@@ -126,8 +126,8 @@ function unwritable(directory: string, error: unknown): CommandFailed {
 }
 
 /**
- * Whether the directory, which need not be there, has a database. Throws `CommandFailed` where this user cannot see
- * that: such a directory must not be taken for an empty one.
+ * Returns true if the directory, which may not exist, has a database. Throws `CommandFailed` where this user
+ * cannot read it, so that such a directory is not mistaken for an empty one.
  */
 export function hasDatabase(directory: string): boolean {
   try {
@@ -156,20 +156,21 @@ function requireDirectory(directory: string): void {
   }
 }
 
-/** How a data directory is opened. */
+/** The options of opening a data directory. */
 export interface OpenDataOptions {
-  /** Makes a missing directory (mode 0700) and database file (mode 0600). */
+  /** Creates a missing directory (mode 0700) and database file (mode 0600). */
   readonly create: boolean;
   /** The caller has claimed the directory (`claimDataDirectory`). */
   readonly claimed?: boolean;
-  /** What this program knows, and its version, for tests. */
+  /** The program's migrations and version, replaced in tests. */
   readonly migrations?: Migrations;
   readonly version?: string;
 }
 
 /**
- * Claims the data directory for this server, making it when it is missing; nothing in it is read or changed before.
- * Returns the function that gives the claim back. Throws `CommandFailed` with one sentence that says what to do.
+ * Claims the data directory for this server, and creates it when it is missing. Must precede any read or
+ * change of its content. Returns the function that ends the claim. Throws `CommandFailed` with one sentence
+ * of advice.
  */
 export function claimDataDirectory(directory: string): () => void {
   prepareDirectory(directory);
@@ -187,7 +188,10 @@ export function claimDataDirectory(directory: string): () => void {
   }
 }
 
-/** Whether a server has claimed the data directory, which need not be there, or a command that updates its database. */
+/**
+ * Returns true if a server, or a command that updates the database, has claimed the directory, which may not
+ * exist.
+ */
 export function isServerRunning(directory: string): boolean {
   if (!existsSync(join(directory, LOCK_FILE))) return false;
   const unclaim = claimForUpdate(directory);
@@ -196,9 +200,9 @@ export function isServerRunning(directory: string): boolean {
 }
 
 /**
- * Opens the database in a data directory, with a schema that is this program's. An older schema is brought up to date
- * by whoever has the directory's claim, after a backup; so not beneath a running server. Other users' access to the
- * files is taken away. Throws `CommandFailed` with one sentence that says what to do.
+ * Opens the database in a data directory, with this program's schema. An older schema is updated after a
+ * backup, by the holder of the directory's claim, so not while a server runs. Removes other users' access to
+ * the files. Throws `CommandFailed` with one sentence of advice.
  */
 export function openDataDirectory(directory: string, options: OpenDataOptions): Db {
   const path = join(directory, DATABASE_FILE);
@@ -240,7 +244,7 @@ function ensureSchema(
   if (schemaState($client, migrations) === 'current') return;
   const unclaim = claimed ? () => undefined : claimForUpdate(directory);
   try {
-    // Whoever had the claim before may have done it.
+    // The previous holder of the claim may have updated it.
     const state = schemaState($client, migrations);
     if (state === 'current') return;
     if (unclaim === null) {
@@ -261,7 +265,7 @@ function ensureSchema(
   }
 }
 
-/** The claim of a command that has to update the database; null while a server, or another update, has it. */
+/** Takes the claim for an update of the database; null while a server, or another update, has it. */
 function claimForUpdate(directory: string): (() => void) | null {
   try {
     return lockDataDirectory(directory);
@@ -271,7 +275,7 @@ function claimForUpdate(directory: string): (() => void) | null {
   }
 }
 
-/** The sentence about a database whose schema is not this program's, with both versions where they are known. */
+/** Returns the sentence about a database with another schema, with both versions where they are known. */
 function refusedSchema(
   { $client }: Db,
   path: string,

@@ -31,7 +31,7 @@ interface CopyOptions extends Values<'data' | 'databasePassword'> {
   readonly json?: true;
 }
 
-/** Whether the text can name a side: an address that is not quite one of PostgreSQL is no directory. */
+/** Returns true if the text can name a side. A malformed PostgreSQL address must not pass as a directory. */
 function isSide(address: string): boolean {
   return isPostgres(address) || !OTHER_ADDRESS.test(address);
 }
@@ -39,17 +39,17 @@ function isSide(address: string): boolean {
 /** One side of the copy. */
 interface OpenedSide<Side> {
   readonly rows: Side;
-  /** The holds that its last service left open, which are released now. */
+  /** The number of holds that its last service left open, which are now released. */
   readonly released_holds: number;
-  /** What signs session cookies, where it is in a file; null for none. */
+  /** The secret that signs session cookies, where it is in a file; null for none. */
   readonly console_secret: string | null;
-  /** Keeps that of the other side, so that nobody has to sign in again. */
+  /** Stores the other side's secret, so that all sessions stay valid. */
   readonly keepSecret: (secret: string) => Promise<unknown>;
   readonly describe: (error: unknown) => string | null;
   close(): Promise<void>;
 }
 
-/** `tds database …` */
+/** Adds `tds database …`. */
 export function registerDatabase(program: Command): void {
   const parent = program.command('database').description('the database that everything is kept in');
 
@@ -66,7 +66,7 @@ export function registerDatabase(program: Command): void {
 }
 
 async function copy(from: string, to: string, options: CopyOptions): Promise<void> {
-  // It is not repeated: it may hold a password.
+  // The text is not quoted, because it may contain a password.
   if (![from, to].every(isSide)) {
     throw new CommandFailed(
       'Name each side by a data directory, or by an address such as postgres://user@host:5432/name.',
@@ -131,12 +131,12 @@ async function copyRows(
   }
 }
 
-/** One line that is overwritten as it goes on; nothing where standard error is not a terminal. */
+/** Writes one line that overwrites the last one; nothing where standard error is not a terminal. */
 function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-/** How messages name a side: never with a password. */
+/** Returns the name of a side for messages, without a password. */
 function nameOf(address: string, options: CopyOptions): string {
   return isPostgres(address) ? 'PostgreSQL' : directoryOf(address, options);
 }
@@ -161,7 +161,7 @@ async function openPostgresSide(
   { databasePassword }: CopyOptions,
   is_target: boolean,
 ): Promise<OpenedSide<CopySource & CopyTarget>> {
-  // Only here: its client and its schema would slow down every command on SQLite.
+  // Loaded only here, because its client and its schema would slow down every command on SQLite.
   const [{ openPostgres }, { PostgresRows }, secrets, { describePostgresError }] = await Promise.all([
     import('./open-postgres.ts'),
     import('../../db/postgres/copied-rows.ts'),
@@ -171,7 +171,7 @@ async function openPostgresSide(
   const database = await openPostgres({ database: address, databasePassword }, is_target);
   return {
     rows: new PostgresRows(database.db, database.name),
-    // Nodes release each other's; what is left is refused.
+    // Nodes release each other's holds; open ones are refused.
     released_holds: 0,
     console_secret: null,
     keepSecret: (secret) => secrets.consoleSecret(database.db, secret),
@@ -184,7 +184,7 @@ async function openSqliteSide(
   directory: string,
   is_target: boolean,
 ): Promise<OpenedSide<CopySource & CopyTarget>> {
-  // The claim would make the directory.
+  // The claim would create the directory.
   if (!is_target && !existsSync(join(directory, DATABASE_FILE)))
     throw new CommandFailed(`There is no data in ${directory}: name a data directory.`);
   const unclaim = claimDataDirectory(directory);
@@ -197,7 +197,7 @@ async function openSqliteSide(
   try {
     const opened = openDataDirectory(directory, { create: is_target, claimed: true });
     db = opened;
-    // As a start does: the claim proves that no process serves.
+    // A start does the same: the claim proves that no process serves.
     const released_holds = is_target
       ? 0
       : transact(opened, () => new SqliteLedger(opened).releaseOpenHolds());
@@ -205,7 +205,7 @@ async function openSqliteSide(
     const describe = (error: unknown) => describeDatabaseError(path, error);
     const has_secret = existsSync(join(directory, SECRET_FILE));
     const console_secret = has_secret ? consoleSecret(directory) : null;
-    // A data directory gets its own at the next start.
+    // A data directory gets its own secret at the next start.
     const keepSecret = () => Promise.resolve();
     return { rows: new SqliteRows(opened), released_holds, console_secret, keepSecret, describe, close };
   } catch (error) {
@@ -214,7 +214,7 @@ async function openSqliteSide(
   }
 }
 
-/** The error as a sentence where it is one of this side's database; else as it is. */
+/** Returns the error as a sentence where it is one of this side's database, else unchanged. */
 function described(error: unknown, { describe }: OpenedSide<unknown>): unknown {
   if (error instanceof CommandFailed) return error;
   if (error instanceof CopyRefused) return new CommandFailed(error.message, { cause: error });

@@ -4,7 +4,7 @@ import { MODES } from '../questions/question.ts';
 import type { DecideOptions } from './run-decide.ts';
 import { addSettings } from './settings.ts';
 
-/** `tds decide` */
+/** Adds `tds decide`. */
 export function registerDecide(program: Command): void {
   const command = addSettings(program.command('decide <file>'), ['url', 'key', 'data', ...MODEL_SETTINGS])
     .description(
@@ -18,7 +18,7 @@ export function registerDecide(program: Command): void {
       '\nThe file is the body of POST /v1/decisions; its model may be left out.\n\nExample:\n  $ tds decide question.json --local',
     );
   command.action(async (file: string, options: DecideOptions) => {
-    // Loaded only here: the model's library would slow every other command down.
+    // Loaded only here, because the model's library would slow every other command down.
     const { runDecide } = await import('./run-decide.ts');
     await runDecide(file, options);
   });

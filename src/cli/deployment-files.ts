@@ -1,17 +1,17 @@
-/** The values that a deployment file is written with, by their names in it; a list is written with spaces between. */
+/** The values of a deployment file, by their names in it; the items of a list are separated by spaces. */
 export type DeploymentValues = Readonly<Record<string, string | readonly string[]>>;
 
-/** What neither systemd's nor Caddy's syntax gives a meaning; a space would end a value there. */
+/** Characters without a meaning in systemd's and Caddy's syntax; a space would end a value there. */
 const PLAIN = /^[\w./@:+?=&[\]-]*$/;
 
-/** A value that cannot be written into a deployment file. */
+/** The error of a value that cannot be written into a deployment file. */
 export class UnwritableValue extends Error {
   override readonly name = 'UnwritableValue';
 }
 
 /**
- * The text with each `{{name}}` replaced by its value. Throws `UnwritableValue` for one with a character that would
- * mean something else in the file.
+ * Returns the text with each `{{name}}` replaced by its value. Throws `UnwritableValue` for a value with a
+ * character that has a meaning in the file.
  */
 export function fillTemplate(template: string, values: DeploymentValues): string {
   return template.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {

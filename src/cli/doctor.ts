@@ -4,7 +4,7 @@ import { jsonCommand } from './command.ts';
 import type { DoctorOptions } from './run-doctor.ts';
 import { addSettings } from './settings.ts';
 
-/** `tds doctor` */
+/** Adds `tds doctor`. */
 export function registerDoctor(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'doctor',

@@ -28,7 +28,7 @@ export interface EvalRunOptions extends DataOptions, ModelConfig {
   readonly foldBy: FoldBy;
 }
 
-/** Adds the options of `EvalRunOptions`, and what their help says of them, with examples. */
+/** Adds the options of `EvalRunOptions`, with their help and examples. */
 export function addEvalRunOptions(command: Command, examples: readonly string[]): Command {
   return addSettings(command, [...MODEL_SETTINGS, ...DATA_SETTINGS])
     .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumberBetween(1, LIMIT_MAX))
@@ -57,8 +57,8 @@ export function addEvalRunOptions(command: Command, examples: readonly string[])
 }
 
 /**
- * Asks the model what the file has no scores of yet, showing progress on standard error. False when an interrupt ended
- * it; what was done is kept, and the exit code says so.
+ * Asks the model for the scores that the file lacks, with progress on standard error. Returns false after an
+ * interrupt; finished scores are kept, and the exit code shows the signal.
  */
 export async function scoreCases(
   cases: readonly EvalCase[],
@@ -83,7 +83,7 @@ export async function scoreCases(
   return finished;
 }
 
-/** Runs `work` so that files and weights that cannot be used are one sentence (`CommandFailed`). */
+/** Runs `work`, and turns errors of unusable files and weights into one sentence (`CommandFailed`). */
 export async function failingInOneSentence<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

@@ -25,7 +25,7 @@ import { printJson, printLine, printTable } from './output.ts';
 
 const DEFAULT_PROBED_RECORDS = 200;
 const PROBED_RECORDS_MAX = 1_000_000_000;
-/** Draws behind every confidence interval. */
+/** The draws for every confidence interval. */
 const RESAMPLES = 1_000;
 
 interface EvalOptions extends EvalRunOptions {
@@ -35,7 +35,7 @@ interface EvalOptions extends EvalRunOptions {
   readonly json?: true;
 }
 
-/** `tds eval` */
+/** Adds `tds eval`. */
 export function registerEval(program: Command): void {
   const command = program
     .command('eval <cases>')
@@ -76,13 +76,13 @@ async function measure(cases_file: string, options: EvalOptions): Promise<void> 
   }
 }
 
-/** The report, or undefined when the run was interrupted. */
+/** Returns the report, or undefined when the run was interrupted. */
 async function scoredReport(
   model: ChosenModel,
   { cases_file, options, cases, read }: DrawnCases,
 ): Promise<EvalReport | undefined> {
   const { mode } = options;
-  // Before the long part, so that a calibration that does not belong here is refused at once.
+  // First of all, so that a calibration of other weights is refused before the long part.
   const temperatures = await model.temperatures(mode);
   const file = openScores({ directory: options.output, cases_file }, model, mode);
   try {

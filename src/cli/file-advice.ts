@@ -1,7 +1,10 @@
 import { ThreadFailed } from '../problems/causes.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 
-/** The system's and SQLite's code of an error, of its causes, and of what a thread sent; outermost first. */
+/**
+ * Returns the system's and SQLite's codes of an error, of its causes, and of a thread's message; outermost
+ * first.
+ */
 function codesOf(error: unknown): readonly string[] {
   if (!(error instanceof Error)) return [];
   const own = systemErrorCode(error);
@@ -9,7 +12,7 @@ function codesOf(error: unknown): readonly string[] {
   return [...(own === undefined ? [] : [own]), ...sent, ...codesOf(error.cause)];
 }
 
-/** What a person can do about a failure on a folder or a file in it, by the start of the code. */
+/** Advice about a failure of a folder or a file in it, by the start of the code. */
 const ADVICE: readonly (readonly [code: RegExp, advice: string])[] = [
   [/^(ENOSPC|EDQUOT|EFBIG|SQLITE_FULL|SQLITE_IOERR_WRITE)/, 'has no room left: make room on its disk'],
   [/^(EMFILE|ENFILE)/, 'cannot be opened, for lack of file descriptors: raise the limit ("ulimit -n")'],
@@ -18,7 +21,10 @@ const ADVICE: readonly (readonly [code: RegExp, advice: string])[] = [
   [/^(ENOENT|ENOTDIR)/, 'does not exist: make it first'],
 ];
 
-/** The end of a sentence about that folder, such as "has no room left: …"; no full stop. Null for other errors. */
+/**
+ * Returns the end of a sentence about that folder, such as "has no room left: …", without a full stop. Null
+ * for other errors.
+ */
 export function adviceOn(error: unknown): string | null {
   const codes = codesOf(error);
   return ADVICE.find(([start]) => codes.some((code) => start.test(code)))?.[1] ?? null;

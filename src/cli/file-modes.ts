@@ -9,7 +9,7 @@ import { CommandFailed } from './command-failed.ts';
 const OTHERS = 0o077;
 const PERMISSIONS = 0o777;
 
-/** What `stat` says of a file or directory, as far as it decides who can reach it. */
+/** The facts from `stat` that decide who can reach a file or directory. */
 export interface Reach {
   readonly kind: 'directory' | 'file';
   readonly mode: number;
@@ -17,8 +17,8 @@ export interface Reach {
 }
 
 /**
- * Whether the service may use it: as it is, after taking other users' access away, or not at all. A directory that
- * others can write is refused: they could have put other files there, and that is not undone by closing it.
+ * Judges if the service may use it: as it is, after other users' access is removed, or not at all. A
+ * directory that others can write is refused, because they could have put files there that stay.
  */
 export function judgeReach({ kind, mode, uid }: Reach, user_id: number): 'private' | 'tighten' | 'refuse' {
   if ((mode & OTHERS) === 0) return 'private';
@@ -27,26 +27,34 @@ export function judgeReach({ kind, mode, uid }: Reach, user_id: number): 'privat
 }
 
 /**
- * Takes other users' access to the data directory away, and says so on standard error. Throws `CommandFailed` where
- * that cannot be done or would not be enough. Does nothing on systems without such modes.
+ * Removes other users' access to the data directory, and reports it on standard error. Throws `CommandFailed`
+ * where that fails or is not enough. Does nothing on systems without such modes.
  */
 export function keepDirectoryPrivate(directory: string): void {
   keepPrivate(directory, 'directory');
 }
 
-/** Why the data directory must not be used as it is, as one sentence; null where it may be, or is not there. */
+/**
+ * Returns the reason, as one sentence, why the data directory must not be used as it is; null if it may be,
+ * or is missing.
+ */
 export function whyOpenToOthers(directory: string): string | null {
   const found = reachOf(directory, 'directory');
   return found?.verdict === 'refuse' ? openSentence(directory, found.mode) : null;
 }
 
-/** `keepDirectoryPrivate` for all that the service keeps in it: the database, its log, its backups, and the lock. */
+/**
+ * Does as `keepDirectoryPrivate` for the files of the service: the database, its log, its backups, and the
+ * lock.
+ */
 export function keepFilesPrivate(directory: string, database_file: string): void {
   const files = [database_file, `${database_file}-wal`, `${database_file}-shm`, LOCK_FILE, SECRET_FILE];
   for (const name of [...files, ...backupNames(directory)]) keepPrivate(join(directory, name), 'file');
 }
 
-/** Who can reach the path, and whether that may be; null where it is not there, or the system has no such modes. */
+/**
+ * Returns the mode of the path and the judgement; null where it is missing, or the system has no such modes.
+ */
 function reachOf(
   path: string,
   kind: Reach['kind'],
@@ -58,7 +66,7 @@ function reachOf(
   return { mode, verdict: judgeReach({ kind, mode, uid }, user_id) };
 }
 
-/** The mode as people write it, as it is and without other users' access. */
+/** Returns the mode in octal, as it is and without other users' access. */
 function modesOf(mode: number): { readonly before: string; readonly after: string } {
   const permissions = mode & PERMISSIONS;
   return { before: permissions.toString(8), after: (permissions & ~OTHERS).toString(8) };
@@ -71,7 +79,7 @@ function openSentence(path: string, mode: number): string {
 
 function keepPrivate(path: string, kind: Reach['kind']): void {
   const found = reachOf(path, kind);
-  // SQLite makes and removes files beside the database while a server runs.
+  // SQLite creates and removes files beside the database while a server runs.
   if (found === null || found.verdict === 'private') return;
   const { mode, verdict } = found;
   if (verdict === 'refuse') throw new CommandFailed(openSentence(path, mode));

@@ -1,16 +1,22 @@
 import type { CpuKernels } from '../../native/engine.ts';
 
-/** How one thing was found. `slow` works, but less well than it could; `warning` works, and needs a look. */
+/**
+ * The finding about one subject. `slow` works, but less well than it could; `warning` works, but needs
+ * attention.
+ */
 export interface Finding {
   readonly subject: string;
   readonly state: 'ok' | 'slow' | 'warning' | 'broken';
   readonly detail: string;
 }
 
-/** What an operator knows the addon's kernels' instructions by. */
+/** The names of the addon's kernels' instructions, as operators know them. */
 const INSTRUCTIONS = { avx512: 'AVX-512 VNNI', avx2: 'AVX2' } as const;
 
-/** Which kernels compute on the CPU: ours where it has the instructions, a variant of llama.cpp's, and AMX. */
+/**
+ * Returns the finding about the CPU kernels: ours where it has the instructions, a variant of llama.cpp's,
+ * and AMX.
+ */
 export function kernelsFinding(cpu: CpuKernels): Finding {
   const llama = `llama.cpp's${cpu.library === undefined ? '' : ` (${cpu.library})`}`;
   const kernels = cpu.own === 'none' ? llama : `the addon's (${INSTRUCTIONS[cpu.own]}) and ${llama}`;

@@ -6,12 +6,13 @@ import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 import { initialize, isInitialized } from './initialize.ts';
 
-/** The file in the data directory that holds the first API key where no terminal could show it. */
+/** The file in the data directory with the first API key, where no terminal could show it. */
 const FIRST_KEY_FILE = 'first-api-key.txt';
 
 /**
- * Fills an empty database and writes its first key to a file of the data directory, for the owner only: both or
- * neither. Returns the file's absolute path; null when the database was filled before. Throws `CommandFailed`.
+ * Fills an empty database and writes its first key to a file of the data directory, for the owner only: both
+ * or neither. Returns the file's absolute path; null when the database was filled before. Throws
+ * `CommandFailed`.
  */
 export async function initializeIntoFile(
   directory: string,
@@ -32,7 +33,7 @@ export async function initializeIntoFile(
   return created ? path : null;
 }
 
-/** A new file: one that is there already may hold the only copy of another key. */
+/** Creates the file, and fails if it exists, because that may be the only copy of another key. */
 function createKeyFile(path: string): number {
   try {
     return openSync(path, 'wx', OWNER_ONLY_FILE);
@@ -47,7 +48,7 @@ function createKeyFile(path: string): number {
   }
 }
 
-/** Writes the key down to the disk, in place of one of a transaction that did not commit. */
+/** Writes the key to disk, replacing that of a transaction that did not commit. */
 function writeKey(file: number, path: string, key: string): void {
   try {
     ftruncateSync(file);

@@ -8,22 +8,22 @@ import { jsonOrNull } from './json-body.ts';
 import { printLine } from './output.ts';
 import { findAddress } from './server-addresses.ts';
 
-/** Longer than the service looks at what it needs. */
+/** Longer than the service's own checks take. */
 const ANSWER_MS = 5_000;
 
-/** What `/healthz` and `/readyz` answer. */
+/** The responses of `/healthz` and `/readyz`. */
 const Health = Type.Union([
   Type.Object({ status: Type.Union([Type.Literal('ok'), Type.Literal('ready')]) }),
   Type.Object({ status: Type.Literal('not_ready'), failing: Type.Array(Type.String()) }),
 ]);
 
 interface HealthOptions extends Values<'data'> {
-  /** Where the service answers; undefined looks it up in the data directory. */
+  /** The service's address; undefined looks it up in the data directory. */
   readonly url?: string;
   readonly live?: true;
 }
 
-/** `tds health` */
+/** Adds `tds health`. */
 export function registerHealth(program: Command): void {
   dataCommand(
     program,
@@ -42,7 +42,7 @@ export function registerHealth(program: Command): void {
     .action(checkHealth);
 }
 
-/** Prints one word of a service that is well. Throws `CommandFailed` where it is not. */
+/** Prints one word if the service is healthy. Throws `CommandFailed` where it is not. */
 async function checkHealth({ data, url = findAddress(data, 'service'), live }: HealthOptions): Promise<void> {
   if (url === undefined)
     throw new CommandFailed(`No service runs on ${data}: start it, or name its address with --url.`);
@@ -61,7 +61,7 @@ async function ask(url: string): Promise<Static<typeof Health>> {
     const response = await fetch(url, {
       signal: AbortSignal.timeout(ANSWER_MS),
       redirect: 'manual',
-      // A proxy that the environment names may not reach this machine.
+      // The environment's proxy may not reach this machine.
       proxy: false,
       // The certificate is for the name that clients use. Nothing secret is sent or read.
       tls: { rejectUnauthorized: false },

@@ -12,7 +12,7 @@ interface InitOptions extends JsonOptions {
   readonly owner?: string;
 }
 
-/** `tds init` */
+/** Adds `tds init`. */
 export function registerInit(program: Command): void {
   jsonCommand(program, {
     usage: 'init',
@@ -47,7 +47,7 @@ export function registerInit(program: Command): void {
     });
 }
 
-/** The address that a person at the terminal gives; undefined for none, and where nobody can be asked. */
+/** Asks at the terminal for the owner's address; undefined for no answer, and without a terminal. */
 function askOwner({ json }: InitOptions): string | undefined {
   if (json || !process.stdin.isTTY || !process.stdout.isTTY) return undefined;
   for (;;) {

@@ -12,10 +12,10 @@ import type { Records } from '../store.ts';
 
 export const FIRST_ORGANIZATION_NAME = 'My organization';
 const FIRST_KEY_NAME = 'First key';
-/** What the first organization starts with: enough for Tier 1. */
+/** The credit of the first organization: enough for Tier 1. */
 export const FIRST_CREDIT_MICROS = 25 * MICROS_PER_DOLLAR;
 
-/** What a new database was filled with. The key is shown this once. */
+/** The content of a new database. The key is shown only this once. */
 export interface Initialized {
   readonly organization_id: string;
   readonly organization_name: string;
@@ -26,20 +26,20 @@ export interface Initialized {
   readonly key: string;
 }
 
-/** Whether the database holds an organization. */
+/** Returns true if the database has an organization. */
 export function isInitialized({ accounts }: Pick<Records, 'accounts'>): Promise<boolean> {
   return accounts.hasOrganizations();
 }
 
-/** What a first start may be told. */
+/** The options of a first start. */
 export interface InitializeOptions {
-  /** Email address of the owner of the first organization, who becomes the first user. */
+  /** The email address of the owner of the first organization, who becomes the first user. */
   readonly owner?: string | undefined;
-  /** Gets the key before the commit: when it throws, nothing is changed. */
+  /** Called with the key before the commit: when it throws, nothing is changed. */
   readonly keep?: (key: string) => void;
 }
 
-/** The first organization: the personal one of its owner, where one is named. */
+/** Creates the first organization: the personal one of its owner, where one is named. */
 async function firstOrganization(
   transaction: Transaction,
   owner: string | undefined,
@@ -53,7 +53,7 @@ async function firstOrganization(
     });
     return { organization, owner_user_id: null };
   }
-  // No organization, no user: every user has a personal one.
+  // Without an organization there is no user, because every user has a personal one.
   const [local_part = ''] = owner.trim().split('@');
   const name = [...local_part].slice(0, NAME_LENGTH_MAX).join('');
   const { user, organization } = await insertUser(transaction, {
@@ -65,9 +65,9 @@ async function firstOrganization(
 }
 
 /**
- * Fills an empty database in one transaction: the models, a first organization with its owner and its Default project,
- * $25 of credit, a first key. Null when there is an organization already; nothing is changed then. Rejects with
- * `invalid_email` for an owner whose address is none.
+ * Fills an empty database in one transaction: the models, a first organization with its owner and its Default
+ * project, $25 of credit, a first key. Returns null, and changes nothing, when there is an organization
+ * already. Rejects with `invalid_email` for an invalid address of the owner.
  */
 export function initialize(
   context: AccountContext,

@@ -15,7 +15,7 @@ import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployme
 import { printLine } from './output.ts';
 import { addSettings, settingsOf } from './settings.ts';
 
-/** What the file of settings says, where it is known here: the rest is for the operator to add. */
+/** The settings whose values are known here; the operator adds others to the file. */
 const WRITTEN_SETTINGS = [
   'data',
   'database',
@@ -41,38 +41,38 @@ interface InstallOptions extends Values<(typeof WRITTEN_SETTINGS)[number]> {
   readonly domain?: string;
 }
 
-/** A file that is written, and what the operator does with it. */
+/** A written file, and the operator's next steps with it. */
 interface Deployment {
   readonly name: string;
   readonly text: () => string | Promise<string>;
   readonly next: readonly string[];
 }
 
-/** Where systemd keeps the data of a service of that name. */
+/** The data directory of a service of that name under systemd. */
 const SERVICE_DATA = '/var/lib/tds';
-/** Where the settings of the unit are, and of every command that names no other file. */
+/** The settings file of the unit, and of every command that names no other. */
 const SETTINGS_FILE = DEFAULT_CONFIG_FILE;
-/** What the unit reads secrets from. */
+/** The file from which the unit reads secrets. */
 const SECRETS_FILE = '/etc/tds.env';
-/** What a service under systemd has unless it is told otherwise: it is watched, backed up, and leaves a balancer time. */
+/** The defaults of a service under systemd: metrics, backups, and a delay for a balancer. */
 const SERVICE_DEFAULTS: ReadonlyMap<SettingName, string> = new Map([
   ['drainDelay', '5'],
   ['metricsPort', '9464'],
 ]);
 const BACKUP_EVERY = '6h';
-/** Ports below need a capability. */
+/** Lower ports need a capability. */
 const FREE_PORTS_FROM = 1_024;
-/** What a stop takes at most after the requests in flight had their time. */
+/** The most seconds of a stop after the time for running requests. */
 const STOP_SECONDS = 60;
-/** Where a service that listens on every address is reached, by that address. */
+/** The addresses that reach a service which listens on every address. */
 const LOOPBACKS: ReadonlyMap<string, string> = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '::1'],
 ]);
-/** What the unit hides from the service. */
+/** The folders that the unit hides from the service. */
 const HIDDEN = /^\/(home|root|run\/user|tmp|var\/tmp)\//;
 
-/** `tds install` */
+/** Adds `tds install`. */
 export function registerInstall(program: Command): void {
   const command = dataCommand(
     program,
@@ -107,7 +107,7 @@ async function install(options: InstallOptions, effective: readonly Effective[])
   if (options.caddy && options.domain === undefined) {
     throw new CommandFailed('Name what clients reach the service by with --domain.');
   }
-  // All of them are made before one is written.
+  // All texts are made before any is written.
   const texts = await Promise.all(wanted.map(({ text }) => text()));
   for (const [index, { name, next }] of wanted.entries()) {
     const path = join(options.output, name);
@@ -117,20 +117,20 @@ async function install(options: InstallOptions, effective: readonly Effective[])
   }
 }
 
-/** This machine's values, for the files and for what is to be done with them. */
+/** This machine's values, for the files and for the next steps. */
 interface MachineValues {
-  /** For the templates. */
+  /** The values of the templates. */
   readonly places: DeploymentValues;
-  /** For the file of settings. */
+  /** The values of the settings file. */
   readonly settings: ReadonlyMap<SettingName, string>;
   readonly user: string;
-  /** How this program is started, without arguments. */
+  /** The command that starts this program, without arguments. */
   readonly program: readonly string[];
-  /** What the service writes to: its data, and its backups where they are elsewhere. */
+  /** The folders that the service writes: its data, and its backups where they are elsewhere. */
   readonly writable: readonly string[];
   readonly is_postgres: boolean;
   readonly domain: string;
-  /** Where a Prometheus on this machine reads the metrics. */
+  /** The address of the metrics for a Prometheus on this machine. */
   readonly metrics: string;
 }
 
@@ -199,7 +199,10 @@ function deployments(
   ];
 }
 
-/** The settings of the unit. They are in a file and not in its command line, which nothing that an operator writes changes. */
+/**
+ * Returns the unit's settings. They are in a file instead of its command line, because an operator can edit a
+ * file.
+ */
 function settingsFile({ settings }: MachineValues): string {
   const heading = [
     '# Written by "tds install --systemd", for /etc/tds.toml. "tds config --example" prints every setting that there is.',
@@ -209,7 +212,7 @@ function settingsFile({ settings }: MachineValues): string {
   return filledFile(heading, settings);
 }
 
-/** How the user, its folders, the settings and the data are made. */
+/** Returns the commands that create the user, its folders, the settings and the data. */
 function firstLines(
   { user, program, writable, is_postgres }: MachineValues,
   settings_file: string,
@@ -224,14 +227,16 @@ function firstLines(
     ...(is_postgres
       ? [
           `where PostgreSQL asks for a password: put TDS_DATABASE_PASSWORD=... into ${SECRETS_FILE}, of mode 600`,
-          // The password comes from the file of secrets, as it does for the unit.
+          // The password comes from the file of secrets, as for the unit.
           `systemd-run --pty --uid=${user} --property=EnvironmentFile=-${SECRETS_FILE} --setenv=TDS_CACHE=/var/cache/tds ${init}`,
         ]
       : [`runuser -u ${user} -- env TDS_CACHE=/var/cache/tds ${init}`]),
   ];
 }
 
-/** Throws `CommandFailed` for a program or folders that the unit could not see. */
+/**
+ * Returns this machine's values. Throws `CommandFailed` for a program or folders that the unit could not see.
+ */
 function valuesOf(options: InstallOptions, effective: readonly Effective[]): MachineValues {
   const data = options.data === settingOf('data').default ? SERVICE_DATA : resolve(options.data);
   const backups = options.backupDirectory === undefined ? [] : [resolve(options.backupDirectory)];
@@ -280,13 +285,16 @@ function valuesOf(options: InstallOptions, effective: readonly Effective[]): Mac
   };
 }
 
-/** Where a proxy on this machine reaches the service; what listens everywhere is reached on loopback. */
+/**
+ * Returns the address of the service for a proxy on this machine; loopback if the service listens on all
+ * addresses.
+ */
 function upstreamOf(host: string, port: number): string {
   const reached = LOOPBACKS.get(host) ?? host;
   return `${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }
 
-/** How the unit starts this program: by its executable, or from its checkout by Bun. */
+/** Returns the unit's command: the executable, or Bun with the checkout. */
 function programOf(executable: string | undefined): readonly string[] {
   const paths = [executable === undefined ? process.execPath : resolve(executable)];
   if (executable === undefined && !IS_UNPACKED) paths.push(projectFile('src/main.ts'));
@@ -304,7 +312,7 @@ async function textOf(template: string, values: DeploymentValues): Promise<strin
   if (!existsSync(path)) throw new CommandFailed(`This program has no ${template}.`);
   const text = await readFile(path, 'utf8');
   try {
-    // A dashboard's own braces are no places of ours.
+    // The braces of a dashboard are its own.
     return template.endsWith('.json') ? text : fillTemplate(text, values);
   } catch (error) {
     if (error instanceof UnwritableValue) throw new CommandFailed(error.message, { cause: error });

@@ -2,12 +2,12 @@ import { constants } from 'node:os';
 
 type Interruption = 'SIGINT' | 'SIGTERM';
 
-/** What a shell adds the number of the signal to, in the exit code of a program that it ended. */
+/** The number that shells add to a signal's number for the exit code. */
 const EXIT_BY_SIGNAL = 128;
 
 /**
- * What `work` resolves to. It asks between two of its steps whether SIGINT or SIGTERM told it to stop. Where it got
- * that answer, the exit code says by which signal. A second signal ends the process at once.
+ * Runs `work`, which asks between two of its steps if SIGINT or SIGTERM told it to stop. If the answer was
+ * yes, the exit code shows the signal. A second signal ends the process at once.
  */
 export async function interruptible<Result>(
   work: (isStopped: () => boolean) => Promise<Result>,
@@ -17,12 +17,13 @@ export async function interruptible<Result>(
     if (exit_code !== null) process.exit(EXIT_BY_SIGNAL + constants.signals[name]);
     exit_code = EXIT_BY_SIGNAL + constants.signals[name];
   };
-  // They stay: a library's listener that finds itself alone (signal-exit's) would end the process at the first one.
+  // The listeners stay: a library's listener that is alone (signal-exit's) would end the process at the first
+  // signal.
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
   try {
     return await work(() => {
       if (exit_code === null) return false;
-      // Not before: work that has ended when the signal comes was not stopped.
+      // Set only here, because work that had already ended was not stopped.
       process.exitCode = exit_code;
       return true;
     });

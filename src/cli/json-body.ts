@@ -1,4 +1,4 @@
-/** The body of a response; null for one that is no JSON. Rejects as the connection does. */
+/** Returns the body of a response; null if it is not JSON. Rejects as the connection does. */
 export async function jsonOrNull(response: Response): Promise<unknown> {
   try {
     return await response.json();

@@ -6,7 +6,7 @@ import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
 import { askToForgetKeys } from './reload-socket.ts';
 
-/** The option of commands that a person can be noted for. */
+/** The option of commands that can be done in a person's name. */
 const AS = [
   '--as <email>',
   'the user who does it, with what their role allows (default: the operator)',
@@ -22,7 +22,7 @@ interface ListOptions extends JsonOptions {
   readonly revoked?: true;
 }
 
-/** `tds key …` */
+/** Adds `tds key …`. */
 export function registerKeys(program: Command): void {
   const parent = program.command('key').description('API keys');
 

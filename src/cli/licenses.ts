@@ -3,7 +3,7 @@ import { type LicensedPart, licenses } from '../licenses.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 import { printJson, printLine } from './output.ts';
 
-/** `tds licenses` */
+/** Adds `tds licenses`. */
 export function registerLicenses(program: Command): void {
   jsonCommand(
     program,
@@ -20,7 +20,7 @@ export function registerLicenses(program: Command): void {
   });
 }
 
-/** Every text once, below the names of all that it is for. */
+/** Prints every text once, below the names of all parts under it. */
 function print(parts: readonly LicensedPart[]): void {
   for (const [text, owners] of Map.groupBy(parts, (part) => part.text)) {
     for (const { name, license } of owners) printLine(`==== ${name} (${license})`);

@@ -6,10 +6,10 @@ import { findUserByEmail } from '../accounts/users.ts';
 
 type StoreContext = Pick<AccountContext, 'store'>;
 
-/** How many things of a name are looked for: two say that it is ambiguous. */
+/** The number of matches that are looked up: two show that a name is ambiguous. */
 const NAMED_MAX = 2;
 
-/** The one id that a text means: itself when it is one, else the only thing of this name. */
+/** Returns the id that a text means: itself if it is one, else the only match of this name. */
 function only(
   what: string,
   text: string,
@@ -25,7 +25,7 @@ function only(
   return first.id;
 }
 
-/** The user with this email address. Rejects with `not_found`. */
+/** Returns the user with this email address. Rejects with `not_found`. */
 export async function userByEmail({ store }: StoreContext, email: string): Promise<User> {
   const user = await findUserByEmail(store, email);
   if (user !== null) return user;
@@ -36,14 +36,14 @@ export async function userByEmail({ store }: StoreContext, email: string): Promi
 }
 
 /**
- * Who does what a command does: the user of `--as`, with what their role allows, or the operator. Rejects with
- * `not_found`.
+ * Returns the actor of a command: the user of `--as`, with their role's permissions, or the operator. Rejects
+ * with `not_found`.
  */
 export async function actorOf(context: StoreContext, email: string | undefined): Promise<Actor> {
   return email === undefined ? OPERATOR : { kind: 'user', user_id: (await userByEmail(context, email)).id };
 }
 
-/** The organization with this id or unique name. Rejects with `not_found`, `ambiguous_name`. */
+/** Returns the organization with this id or unique name. Rejects with `not_found`, `ambiguous_name`. */
 export async function organizationId({ store: { accounts } }: StoreContext, text: string): Promise<string> {
   return only(
     'organization',
@@ -54,8 +54,8 @@ export async function organizationId({ store: { accounts } }: StoreContext, text
 }
 
 /**
- * The project with this id, or the only active one of this name, in one organization if that is given. Rejects with
- * `not_found`, `ambiguous_name`.
+ * Returns the project with this id, or the only active one of this name, in one organization if that is
+ * given. Rejects with `not_found`, `ambiguous_name`.
  */
 export async function projectId(
   { store: { accounts } }: StoreContext,
@@ -72,8 +72,8 @@ export async function projectId(
 }
 
 /**
- * The key with this id, or the only active one of this name, in one organization if that is given. Rejects with
- * `not_found`, `ambiguous_name`.
+ * Returns the key with this id, or the only active one of this name, in one organization if that is given.
+ * Rejects with `not_found`, `ambiguous_name`.
  */
 export async function keyId(
   { store: { keys } }: StoreContext,

@@ -12,16 +12,19 @@ import { DATABASE_FILE, existingParent, isServerRunning } from './data-directory
 import type { Finding } from './findings.ts';
 import { formatTime } from './output.ts';
 
-/** Below this a commit may soon fail. */
+/** The free bytes below which a commit may soon fail. */
 const FREE_MIN_BYTES = 100 * BYTES_PER_MEGABYTE;
-/** Below this somebody should look at the disk. */
+/** The free bytes below which the disk needs attention. */
 const FREE_GOOD_BYTES = 1_000 * BYTES_PER_MEGABYTE;
-/** What the service took beside its weights' file and kept prefixes, under load with the embedded model. */
+/**
+ * The memory of the service beside its weights' file and kept prefixes, measured under load with the embedded
+ * model.
+ */
 const MEMORY_WITHOUT_WEIGHTS_BYTES = 700 * BYTES_PER_MEGABYTE;
 /** A backup is copied and compressed beside the database, unless it goes elsewhere. */
 const DATABASES_THAT_FIT = 2;
 
-/** Whether there is room on the disk of the data directory, which need not be there yet. */
+/** Returns the finding about free space on the disk of the data directory, which may not exist yet. */
 export function diskFinding(data: string): Finding {
   const { bavail, bsize } = statfsSync(existingParent(resolve(data)));
   const free_bytes = bavail * bsize;
@@ -34,7 +37,7 @@ export function diskFinding(data: string): Finding {
     : { subject: 'disk', state: 'ok', detail };
 }
 
-/** 0 for a file that is not there. What keeps one from being seen is a finding of its own. */
+/** Returns the size of a file; 0 where it is missing. An unreadable file has a finding of its own. */
 function sizeOf(path: string): number {
   try {
     return statSync(path).size;
@@ -43,7 +46,7 @@ function sizeOf(path: string): number {
   }
 }
 
-/** Whether this process may use enough memory for the weights, which need not be there. */
+/** Returns the finding about the memory limit and the weights, which may be missing. */
 export async function memoryFinding(
   model_path: string | undefined,
   { bytes, limiter }: MachineMemory = machineMemory(),
@@ -61,7 +64,7 @@ export async function memoryFinding(
     : { subject, state: 'ok', detail };
 }
 
-/** Whether the process may open enough files. */
+/** Returns the finding about the limit of open files. */
 export function descriptorsFinding(): Finding {
   const subject = 'file descriptors';
   const limit = descriptorLimit();
@@ -69,12 +72,15 @@ export function descriptorsFinding(): Finding {
   return { subject, state: 'ok', detail: `${limit}, for ${connectionsThatFit()} connections` };
 }
 
-/** What to do where the process may open too few files. */
+/** Returns the advice about a limit of open files that is too low. */
 export function descriptorsAdvice(limit: number): string {
   return `This process may open ${limit} files, and needs ${DESCRIPTORS_MIN}: raise the limit ("ulimit -n", or LimitNOFILE of systemd).`;
 }
 
-/** Whether the service can listen where its settings say; a server that runs on the data directory already does. */
+/**
+ * Returns the finding about the address: a server can listen there, or one on the data directory already
+ * does.
+ */
 export async function portFinding({
   data,
   host,
@@ -99,7 +105,7 @@ export async function portFinding({
   }
 }
 
-/** What keeps the directory from being used is a finding of its own. */
+/** Returns true if a server runs; an unusable directory has a finding of its own. */
 function hasServer(data: string): boolean {
   try {
     return isServerRunning(data);
@@ -108,7 +114,7 @@ function hasServer(data: string): boolean {
   }
 }
 
-/** How old the newest scheduled backup is; `directory` need not be there. */
+/** Returns the finding about the age of the newest scheduled backup; `directory` may not exist. */
 export function backupsFinding(directory: string, now_ms: number): Finding {
   let newest_ms: number | null;
   try {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { McpOptions } from './run-mcp.ts';
 import { addSettings } from './settings.ts';
 
-/** `tds mcp` */
+/** Adds `tds mcp`. */
 export function registerMcp(program: Command): void {
   addSettings(program.command('mcp'), ['url', 'key', 'data'])
     .description(
@@ -13,7 +13,7 @@ export function registerMcp(program: Command): void {
       '\nAn agent starts it by itself: {"command": "tds", "args": ["mcp"], "env": {"TDS_API_KEY": "sk_svc_…"}}.\nAgents that speak HTTP ask the service directly, at /mcp, with the API key as bearer.\n\nExample:\n  $ tds mcp --url https://tds.example.com',
     )
     .action(async (options: McpOptions) => {
-      // Loaded only here: the protocol's library would slow every other command down.
+      // Loaded only here, because the protocol's library would slow every other command down.
       const { runMcp } = await import('./run-mcp.ts');
       await runMcp(options);
     });

@@ -19,8 +19,8 @@ function roleArgument(): Argument {
   return new Argument('<role>', 'what they may do').choices(ROLES);
 }
 
-/** `tds member …` */
-/** The commands that leave a member with a role. */
+/** Adds `tds member …`. */
+/** The commands that set a member's role. */
 const ROLE_COMMANDS = [
   {
     usage: 'add',

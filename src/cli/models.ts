@@ -38,7 +38,7 @@ import { addSettings } from './settings.ts';
 import { answerTimeout, type GivenMembers, upstreamAddress, upstreamMembers } from './upstream-members.ts';
 import { dollars, NONE } from './values.ts';
 
-/** What an upstream is taken to read of a record with a question, unless it is said. */
+/** The default context of an upstream, for a record with a question. */
 const UPSTREAM_CONTEXT_TOKENS = 16_384;
 /** More than any model reads. */
 const CONTEXT_TOKENS_MAX = 100_000_000;
@@ -58,7 +58,7 @@ interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
   readonly price?: number;
 }
 
-/** The model without what it does not have: most have no weights of their own, or none that were checked. */
+/** Returns the model without empty fields: most have no weights of their own, or no checked ones. */
 function shown({ weights, weights_sha256, profile, upstreams, ...model }: CatalogModel): object {
   return {
     ...model,
@@ -78,7 +78,7 @@ function printModel(model: CatalogModel, options: JsonOptions, text: string): vo
   else printLine(text);
 }
 
-/** The servers, with those that are being drained marked. */
+/** Returns the servers as text, with those that are draining marked. */
 function formatUpstreams({ addresses, draining, members }: UpstreamPool): string {
   return addresses
     .map((address) => {
@@ -92,7 +92,7 @@ function formatUpstreams({ addresses, draining, members }: UpstreamPool): string
     .join(', ');
 }
 
-/** `tds model …` */
+/** Adds `tds model …`. */
 export function registerModels(program: Command): void {
   const parent = program
     .command('model')
@@ -344,7 +344,7 @@ async function add(
   if (options.price === undefined && options.closed === undefined) {
     throw new CommandFailed(`${id} cannot be open without a price: give --price, or add it with --closed.`);
   }
-  // Before minutes are spent on the weights.
+  // First of all, before minutes are spent on the weights.
   await requireAddable(context.store.catalog, model);
   const { source, context_tokens } = await check();
   const checked = { ...model, context_tokens };
@@ -353,13 +353,13 @@ async function add(
     : await addOpenModel(context, OPERATOR, checked, source);
 }
 
-/** What answers for a new model, and how many tokens it reads. */
+/** The weights or upstreams of a new model, and its context in tokens. */
 interface CheckedSource {
   readonly source: NewSource;
   readonly context_tokens: number;
 }
 
-/** Looks at what is to answer for the model; null where nothing is. */
+/** Returns the check of the weights or upstreams; null where neither is given. */
 function checkOf(id: string, options: AddOptions): (() => Promise<CheckedSource>) | null {
   const { weights: path, upstream: given } = options;
   if (path !== undefined) return () => checkedWeights(path, options);
@@ -373,7 +373,7 @@ async function checkedWeights(path: string, options: AddOptions): Promise<Checke
   return { source: weights, context_tokens };
 }
 
-/** Upstreams of a model that stays closed may be down. */
+/** Checks upstreams; those of a model that stays closed may be down. */
 async function checkedUpstreams(
   id: string,
   { addresses, members }: GivenMembers,
@@ -396,7 +396,7 @@ async function checkedUpstreams(
   return { source: { upstreams }, context_tokens };
 }
 
-/** What the protocol needs to make plans, and how many tokens the model reads. */
+/** Returns the vocabulary that the protocol needs, and the context of the model in tokens. */
 async function vocabularyFor(
   options: AddOptions,
 ): Promise<{ readonly vocabulary: UpstreamVocabulary | null; readonly context_tokens: number }> {

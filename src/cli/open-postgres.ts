@@ -10,16 +10,16 @@ import type { Values } from '../config/settings.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 
-/** What is needed to connect. */
+/** The settings of a connection. */
 export interface PostgresSettings extends Values<'database' | 'databasePassword'> {
-  /** Only a server has it. */
+  /** Only a server has this setting. */
   readonly databaseConnections?: number | undefined;
 }
 
 /**
- * Connects to the PostgreSQL database of the settings, with a schema that is this program's; an empty database gets it
- * where `create` says so. An older one is updated unless a server runs on it. Throws `CommandFailed` with one sentence
- * that says what to do.
+ * Connects to the configured PostgreSQL database, with this program's schema; an empty database gets it if
+ * `create` is true. An older schema is updated unless a server runs on it. Throws `CommandFailed` with one
+ * sentence of advice.
  */
 export async function openPostgres(settings: PostgresSettings, create: boolean): Promise<PostgresDatabase> {
   const url = withPassword(settings.database, settings.databasePassword ?? process.env.PGPASSWORD);
@@ -47,9 +47,9 @@ async function ensureSchema(database: PostgresDatabase, create: boolean): Promis
     throw new NoData(
       `There is no data in ${name}: run "tds init" with the same --database first, or name another one.`,
     );
-  // Of several that begin at once, one does it.
+  // Of several processes that start at once, one does it.
   const found = await bringUpToDate(db, known, async (transaction) => {
-    // A node that registers waits, and finds the schema of a newer program then.
+    // A node that registers has to wait, and then finds the newer schema.
     await keepNodesOut(transaction);
     if ((await livingNodes(transaction)) > 0) {
       throw new CommandFailed(
@@ -64,14 +64,14 @@ async function ensureSchema(database: PostgresDatabase, create: boolean): Promis
   await database.noteVersion(PROGRAM_VERSION, systemClock.now_ms());
 }
 
-/** The error as a sentence where it is one of PostgreSQL or of its schema; else as it is. */
+/** Returns the error as a sentence where it is one of PostgreSQL or of its schema, else unchanged. */
 function refused(place: string, error: unknown): unknown {
   if (error instanceof CommandFailed) return error;
   const text = describeFailure(place, error);
   return text === null ? error : new CommandFailed(text, { cause: error });
 }
 
-/** One sentence about a failure of the database at this place, with what to do; null when the error is another. */
+/** Returns one sentence about a failure of the database at this place, with advice; null for other errors. */
 export function describeFailure(place: string, error: unknown): string | null {
   if (error instanceof SchemaRefused)
     return `${place} ${error.message}: use the program that made it, or name another with --database.`;

@@ -21,7 +21,7 @@ import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
 import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
 
-/** What scripts get of an organization. */
+/** Returns an organization as scripts get it. */
 export function organizationSummary(organization: Organization) {
   const { id, name, tier, credit_micros, held_micros, paid_micros, created_at_ms } = organization;
   return { id, name, tier, credit_micros, held_micros, paid_micros, created_at_ms };
@@ -106,7 +106,7 @@ async function ownerOf(context: AccountContext, email: string): Promise<{ readon
   return { owner_user_id: (await userByEmail(context, email)).id };
 }
 
-/** How an organization without an owner gets one. */
+/** Returns the advice about an organization without an owner. */
 export function ownerAdvice(organization: string): string {
   return `It has no owner yet: give it one with: tds member add ${organization} EMAIL owner`;
 }
@@ -115,7 +115,7 @@ interface CreditOptions extends JsonOptions {
   readonly force?: true;
 }
 
-/** A refusal that `--force` overrides says so. */
+/** Runs `work`, and mentions `--force` in refusals that it overrides. */
 async function adviseForce<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -127,7 +127,7 @@ async function adviseForce<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The commands that stop the keys of an organization, and let them work again. */
+/** The commands that suspend an organization's keys, and lift the suspension. */
 const SUSPENSION_COMMANDS = [
   {
     usage: 'suspend',
@@ -146,7 +146,7 @@ const SUSPENSION_COMMANDS = [
   },
 ];
 
-/** `tds org …` */
+/** Adds `tds org …`. */
 export function registerOrganizations(program: Command): void {
   const parent = program.command('org').description('organizations: credit, tier and limits');
 

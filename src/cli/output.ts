@@ -8,7 +8,9 @@ export function printLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Writes rows under their headings in columns as wide as their widest cell; or `empty` when there is no row. */
+/**
+ * Prints rows under their headings in columns as wide as their widest cell; or `empty` when there is no row.
+ */
 export function printTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],
@@ -30,7 +32,7 @@ export function printTable(
   }
 }
 
-/** A time for people: UTC to the second; a dash for none. */
+/** Returns a time for people: UTC to the second; a dash for none. */
 export function formatTime(time_ms: number | null): string {
   return time_ms === null ? '-' : new Date(time_ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -33,7 +33,7 @@ const EXIT_OK = 0;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
-/** The whole command line, `tds …`; `writeErr` takes what goes to standard error. */
+/** Returns the whole command line, `tds …`; `writeErr` gets the text for standard error. */
 export function createProgram(writeErr = (text: string): unknown => process.stderr.write(text)): Command {
   const program = new Command('tds')
     .configureOutput({ writeErr })
@@ -72,9 +72,9 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
 }
 
 /**
- * Runs one command line, without the name of the program, and returns its exit code. 0: done. 1: refused or failed,
- * with one sentence on standard error. 2: wrong usage or settings. 128 and the number of a signal: stopped by it
- * (`interruptible`). A command that fails without throwing sets `process.exitCode`.
+ * Runs one command line, without the name of the program, and returns its exit code. 0: done. 1: refused or
+ * failed, with one sentence on standard error. 2: wrong usage or settings. 128 and the number of a signal:
+ * stopped by it (`interruptible`). A command that fails without throwing sets `process.exitCode`.
  */
 export async function runCommandLine(program: Command, args: readonly string[]): Promise<number> {
   try {
@@ -101,7 +101,7 @@ export async function runCommandLine(program: Command, args: readonly string[]):
   }
 }
 
-/** The innermost message only: what wraps it can quote the parameters of a statement. */
+/** Returns only the innermost message: a wrapping one can quote the parameters of a statement. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : describe(error.cause);

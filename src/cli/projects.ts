@@ -17,7 +17,7 @@ function formatLimit(spend_limit_micros: number | null): string {
   return spend_limit_micros === null ? 'none' : formatDollars(spend_limit_micros);
 }
 
-/** `tds project …` */
+/** Adds `tds project …`. */
 export function registerProjects(program: Command): void {
   const parent = program.command('project').description('projects: groups of API keys and usage');
 

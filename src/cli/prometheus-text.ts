@@ -9,7 +9,7 @@ type Labels = Readonly<Record<string, string>>;
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** What one reading of metrics said. */
+/** The values of one reading of metrics. */
 export class Reading {
   readonly #samples: ReadonlyMap<string, readonly Sample[]>;
 
@@ -17,7 +17,7 @@ export class Reading {
     this.#samples = samples;
   }
 
-  /** Reads Prometheus' text format; what is no value is left out. */
+  /** Parses Prometheus' text format, without lines that have no value. */
   static of(text: string): Reading {
     const samples = new Map<string, Sample[]>();
     for (const line of text.split('\n')) {
@@ -35,19 +35,19 @@ export class Reading {
     return this.#samples.has(name);
   }
 
-  /** The sum of the values of a name that have these labels; 0 for none. */
+  /** Returns the sum of a name's values with these labels; 0 for none. */
   sum(name: string, labels: Labels = {}): number {
     return this.all(name)
       .filter((sample) => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
       .reduce((sum, { value }) => sum + value, 0);
   }
 
-  /** Every value of a name. */
+  /** Returns every value of a name. */
   all(name: string): readonly Sample[] {
     return this.#samples.get(name) ?? [];
   }
 
-  /** The sums of the values of a name by one of its labels. */
+  /** Returns the sums of a name's values by one of its labels. */
   by(name: string, label: string): ReadonlyMap<string, number> {
     const sums = new Map<string, number>();
     for (const { labels, value } of this.all(name)) {
@@ -58,18 +58,18 @@ export class Reading {
   }
 }
 
-/** A reading before anything happened. */
+/** The reading before the first request. */
 export const NOTHING_YET = new Reading(new Map());
 
-/** How much a counter grew; from 0 where the service began anew in between. */
+/** Returns the growth of a counter; from 0 if the service restarted in between. */
 export function grown(name: string, before: Reading, now: Reading, labels: Labels = {}): number {
   const [from, to] = [before.sum(name, labels), now.sum(name, labels)];
   return to >= from ? to - from : to;
 }
 
 /**
- * The value below which that share of what a histogram took between two readings lies; null where it took nothing.
- * It is estimated as by Prometheus' `histogram_quantile`.
+ * Returns a quantile of the values that a histogram counted between two readings; null for none. It is
+ * estimated as by Prometheus' `histogram_quantile`.
  */
 export function quantileOf(name: string, share: number, before: Reading, now: Reading): number | null {
   const buckets = [...now.by(`${name}_bucket`, 'le').keys()]

@@ -17,16 +17,16 @@ export interface ReloadOptions extends DataOptions, Omit<ModelConfig, 'model'> {
   readonly weights?: string;
 }
 
-/** What became of a reload. */
+/** The result of a reload. */
 export interface Reloaded {
   readonly model: CatalogModel;
-  /** Whether a running server has swapped the weights; otherwise they were checked here, for its next load. */
+  /** True if a running server has swapped the weights; false if they were checked here, for its next load. */
   readonly is_swapped: boolean;
 }
 
 /**
- * Lets the running server swap a model's weights. Without one, or for a model that is closed, they are checked here, and
- * the row follows. Throws `CommandFailed` and `CatalogChangeRefused`; then nothing has changed.
+ * Lets the running server swap a model's weights. Without one, or for a closed model, checks them here and
+ * changes the row. Throws `CommandFailed` and `CatalogChangeRefused`; then nothing has changed.
  */
 export async function reloadModel(
   context: DataContext,
@@ -54,7 +54,7 @@ export async function reloadModel(
     process.stderr.write(`No service runs on ${options.data}.\n`);
   }
   const checked = await checkWeights(weights ?? model.weights, options, {
-    // A model that follows the program reads what its weights do.
+    // A model that follows the program has the context of its weights.
     context_tokens: model.weights_sha256 === null ? undefined : (model.context_tokens ?? undefined),
   });
   if (model.weights_sha256 === null) return { model, is_swapped: false };
@@ -66,9 +66,9 @@ export async function reloadModel(
   return { model: await setModelWeights(context, OPERATOR, model, checked.weights), is_swapped: false };
 }
 
-/** The memory that weights take beside those that are loaded; null where the system does not say what is free. */
+/** Returns the memory of a second set of weights; null where the system does not show what is free. */
 export async function reloadMemory(model_path: string | undefined): Promise<ReloadMemory | null> {
-  // Elsewhere the number leaves out what the system would give back at once.
+  // Elsewhere the number leaves out memory that the system would give back at once.
   if (process.platform !== 'linux') return null;
   const below_limit = machineMemory().bytes - process.memoryUsage.rss();
   return {

@@ -8,44 +8,47 @@ import { ReloadRefused, type ReloadRequest } from '../models/reload.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 
-/** In the data directory while a server runs on it. Whoever may write it there may ask for what it takes. */
+/**
+ * The socket in the data directory of a running server. A user who may write to it may send these requests.
+ */
 const FILE = 'reload.sock';
 const FILE_MODE = 0o600;
-/** Operators who wait at once. */
+/** The most operators who wait at once. */
 const CONNECTIONS_MAX = 16;
-/** More than the longest path. */
+/** Longer than any path. */
 const LINE_BYTES_MAX = 16_384;
 
-/** One line each way. */
+/** Request and reply are one line each. */
 const ModelRequest = Type.Object({ id: Type.String(), weights: Type.Union([Type.String(), Type.Null()]) });
-/** Keys were revoked: what was read of them counts no more. */
+/** The message that keys were revoked, so that cached lookups are invalid. */
 const KEYS_CHANGED = { keys: 'changed' } as const;
 const KeysRequest = Type.Object({ keys: Type.Literal(KEYS_CHANGED.keys) });
 const Request = Type.Union([ModelRequest, KeysRequest]);
 const Reply = Type.Object({
-  /** Why the old weights stay; null when the new ones answer. */
+  /** The reason why the old weights stay; null when the new ones are in use. */
   refusal: Type.Union([Type.String(), Type.Null()]),
 });
 
-/** What the server does when it is asked. */
+/** The server's handlers of requests. */
 export interface ReloadHandlers {
   readonly reload: (request: ReloadRequest) => Promise<void>;
-  /** Reads all keys anew, from the next request on. */
+  /** Forgets all cached keys, from the next request on. */
   readonly forgetKeys: () => void;
 }
 
 export interface ReloadListener {
-  /** Answers those who still wait. Call it when no reload can begin any more. */
+  /** Answers the waiting requests. Call it when no reload can begin any more. */
   stop(): Promise<void>;
 }
 
 /**
- * Takes requests of other processes to reload a model, or to read keys anew. Whoever may write to the data directory is
- * the operator at the command line. Rejects when the socket cannot be made there, as beneath a long path.
+ * Receives requests of other processes to reload a model, or to read keys again. A process that can write to
+ * the data directory acts for the operator. Rejects when the socket cannot be created there, for instance
+ * because the path is too long.
  */
 export async function startReloadListener(data: string, handlers: ReloadHandlers): Promise<ReloadListener> {
   const path = join(data, FILE);
-  // A server that was killed has left it; the data directory is claimed for this one.
+  // A killed server left it; this one has claimed the data directory.
   rmSync(path, { force: true });
   const reloads = new Set<Promise<void>>();
   const sockets = new Set<Socket>();
@@ -57,7 +60,7 @@ export async function startReloadListener(data: string, handlers: ReloadHandlers
         const answered = answer(socket, line, handlers).finally(() => reloads.delete(answered));
         reloads.add(answered);
       },
-      // Nothing is lost: who asked has gone, and has asked for nothing.
+      // Nothing is lost: the client has gone without a request.
       () => socket.destroy(),
     );
   });
@@ -78,7 +81,7 @@ export async function startReloadListener(data: string, handlers: ReloadHandlers
   };
 }
 
-/** Never rejects: when who asked has gone, the reload goes on. */
+/** Handles a request. Never rejects: the reload goes on when the client has gone. */
 async function answer(socket: Socket, line: string, { reload, forgetKeys }: ReloadHandlers): Promise<void> {
   const request = parse(Request, line);
   if (request === null) {
@@ -106,8 +109,8 @@ function end(socket: Socket, refusal: string | null): void {
 }
 
 /**
- * Lets the server on the data directory read keys anew. Returns false where none listens or it cannot be asked: a server
- * elsewhere does so within a minute by itself.
+ * Tells the server on the data directory to read keys again. Returns false where none can be reached; any
+ * other server does so within a minute by itself.
  */
 export async function askToForgetKeys(data: string): Promise<boolean> {
   const socket = connect(join(data, FILE));
@@ -123,8 +126,8 @@ export async function askToForgetKeys(data: string): Promise<boolean> {
 }
 
 /**
- * Asks the server on the data directory to reload a model, and waits until it has. Returns false where no server
- * listens. Throws `CommandFailed` with the reason when the old weights stay.
+ * Asks the server on the data directory to reload a model, and waits until it has. Returns false where no
+ * server listens. Throws `CommandFailed` with the reason when the old weights stay.
  */
 export async function askForReload(data: string, request: Static<typeof ModelRequest>): Promise<boolean> {
   const socket = connect(join(data, FILE));
@@ -156,12 +159,12 @@ function parse<Schema extends TSchema>(schema: Schema, line: string): Static<Sch
     const value: unknown = JSON.parse(line);
     return Value.Check(schema, value) ? value : null;
   } catch {
-    // Nothing is lost: what is no JSON is no message.
+    // Nothing is lost: text that is not JSON is not a message.
     return null;
   }
 }
 
-/** The first line that comes. Rejects when the connection ends before, or the line is too long. */
+/** Returns the first line. Rejects when the connection ends before, or the line is too long. */
 function firstLine(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';

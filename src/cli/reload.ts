@@ -7,17 +7,20 @@ import { LOG_LEVELS, type LogLevel } from '../ops/log-level.ts';
 import type { Problems } from '../problems/problems.ts';
 import { CommandFailed } from './command-failed.ts';
 
-/** The settings as they are now. */
+/** The present settings. */
 export interface ReadServeSettings {
   readonly effective: readonly Effective[];
   readonly warnings: readonly string[];
   readonly config: ServeConfig;
 }
 
-/** Applies what can change while requests are answered. Changes nothing where it rejects with `CertificateRefused`. */
+/**
+ * Applies the settings that can change while requests are answered. Changes nothing where it rejects with
+ * `CertificateRefused`.
+ */
 type Change = (config: ServeConfig) => Promise<void>;
 
-/** Reads the settings again, one time after the other, once the service has started. */
+/** Reads the settings again after the service has started, one reload after the other. */
 export class Reloader {
   readonly #started = Promise.withResolvers<{
     readonly log: Log & { level: LogLevel };
@@ -26,18 +29,21 @@ export class Reloader {
   }>();
   #last: Promise<void> = Promise.resolve();
 
-  /** `in_effect` are the settings that the service starts with. */
+  /** `in_effect` are the settings at the start. */
   constructor(
     private in_effect: readonly Effective[],
     private readonly readAgain: () => ReadServeSettings,
   ) {}
 
-  /** From now on, and for what was asked for before, settings are applied by `change`. An unexpected failure is reported. */
+  /**
+   * Applies settings with `change` from now on, including earlier requests to reload. Reports unexpected
+   * failures.
+   */
   start(log: Log & { level: LogLevel }, problems: Pick<Problems, 'report'>, change: Change): void {
     this.#started.resolve({ log, problems, change });
   }
 
-  /** Asks for a reload, which happens when the ones before are done. */
+  /** Requests a reload, which runs after the earlier ones. */
   reload(): void {
     this.#last = this.#last.then(async () => {
       const { log, problems, change } = await this.#started.promise;
@@ -54,7 +60,7 @@ export class Reloader {
       const { effective, warnings, config } = this.readAgain();
       const level_before = log.level;
       await change(config);
-      // The lines about a change of the level are written where either level lets them through.
+      // Lines about a change of the level are written if either level includes them.
       const { level } = log;
       log.level = LOG_LEVELS[Math.max(LOG_LEVELS.indexOf(level_before), LOG_LEVELS.indexOf(level))] ?? level;
       for (const warning of warnings) log.warn(warning);
@@ -74,13 +80,13 @@ function isExpected(error: unknown): error is CommandFailed | CertificateRefused
   return error instanceof CommandFailed || error instanceof CertificateRefused;
 }
 
-/** One sentence; of an unexpected error only the kind, because its text may hold a value. */
+/** Returns one sentence. An unexpected error's text may contain a value, so only its kind is given. */
 function reasonOf(error: unknown): string {
   if (isExpected(error)) return error.message;
   return `unexpected failure: ${error instanceof Error ? error.name : typeof error}`;
 }
 
-/** The setting that counts from now on: the new one, or the one before where a change needs a restart. */
+/** Returns the setting in effect: the new one, or the old one where a change needs a restart. */
 function inEffect(
   before: Effective,
   effective: readonly Effective[],

@@ -17,7 +17,7 @@ interface RestoreOptions extends JsonOptions {
   readonly replace?: boolean;
 }
 
-/** `tds restore` */
+/** Adds `tds restore`. */
 export function registerRestore(program: Command): void {
   jsonCommand(program, {
     usage: 'restore <file>',

@@ -28,12 +28,12 @@ export interface DecideOptions extends DataOptions, ModelConfig, Values<'url' | 
   readonly json?: true;
 }
 
-/** What both ways of asking come to. */
+/** The common result of asking a service and asking locally. */
 interface Outcome {
   readonly answers: Readonly<Record<string, Answer>>;
   readonly input_tokens: number;
   readonly latency_ms: number;
-  /** What is printed with `--json`: the service's whole response, or the same without what only a service knows. */
+  /** The document of `--json`: the service's whole response, or the part of it that a local answer has. */
   readonly document: unknown;
 }
 
@@ -94,7 +94,7 @@ async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions
   }
 }
 
-/** The same checks as the service's, with the widest limits. */
+/** Makes the service's checks, with the widest limits. */
 function checkedRequest(body: JsonObject<JsonValue>, mode: string | null): DecisionRequest {
   const missing = missingField(body);
   if (missing !== null) throw refused(missing);
@@ -133,7 +133,8 @@ async function askService(body: JsonObject<JsonValue>, options: DecideOptions): 
       headers: { authorization: `Bearer ${options.key}`, 'content-type': 'application/json' },
       body: writeJson(body.get('model') === undefined ? body.with('model', DEFAULT_MODEL) : body),
       signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
-      // The record is for this address only, by way of the proxy that the environment names for it.
+      // The record is sent only to this address, through the environment's proxy for it, and never to a
+      // redirect.
       redirect: 'manual',
     });
     document = await jsonOrNull(response);

@@ -35,16 +35,16 @@ import { formatTime, printJson, printTable } from './output.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 
 export interface DoctorOptions extends JsonOptions, ModelConfig, Values<'host' | 'port'> {
-  /** Where scheduled backups go; undefined is a folder of the data directory. */
+  /** The folder of scheduled backups; undefined for a folder of the data directory. */
   readonly backupDirectory: string | undefined;
 }
 
-/** A server that loads its model takes longer, and that is worth a warning. */
+/** A server that is loading its model takes longer, which deserves a warning. */
 const UPSTREAM_WAITING_MS = 10_000;
-/** A vocabulary is read by what needs neither a device nor a compiler: these are findings of their own. */
+/** Reading a vocabulary needs neither a device nor a compiler, which have findings of their own. */
 const VOCABULARY_ONLY = { evaluator: 'llama', gpu: false } as const;
 
-/** Prints what was found; the exit code is 1 when something is broken. */
+/** Prints the findings; the exit code is 1 when something is broken. */
 export async function runDoctor(options: DoctorOptions): Promise<void> {
   const findings = [
     await weightsFinding('weights', { model_path: options.model }),
@@ -65,7 +65,7 @@ export async function runDoctor(options: DoctorOptions): Promise<void> {
   if (findings.some((finding) => finding.state === 'broken')) process.exitCode = 1;
 }
 
-/** Those that the catalog has beside the default model's, opened or not. */
+/** Returns findings about the catalog's models besides the default one, open or closed. */
 async function modelFindings(
   { catalog }: Pick<Records, 'catalog'>,
   config: ModelConfig,
@@ -83,13 +83,13 @@ async function modelFindings(
       context_tokens: context_tokens ?? undefined,
       expected: model,
     });
-    // Nobody is refused for the sake of a model that is closed.
+    // A closed model refuses no request, so its failure is only a warning.
     findings.push(found.state === 'broken' && status !== 'live' ? { ...found, state: 'warning' } : found);
   }
   return findings;
 }
 
-/** Each server is asked a small question, as at the start. */
+/** Sends each upstream a health probe, as the start does. */
 async function upstreamsFinding(model: AskedModel, config: ModelConfig): Promise<Finding> {
   const failures = await upstreamFailures(model, config, UPSTREAM_WAITING_MS);
   const { id } = model;
@@ -115,7 +115,7 @@ async function weightsFinding(subject: string, options: OpenOptions): Promise<Fi
   }
 }
 
-/** The device, what computes on it, and the addon. */
+/** Returns findings about the device, the evaluator, and the addon. */
 async function evaluatorFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
   const { device, addon } = await machineStatus(gpu, evaluator);
   const devices = device === undefined ? [] : deviceFindings(device, gpu);
@@ -150,7 +150,10 @@ function deviceFinding({ device, device_name, missing_gpu }: DeviceStatus, gpu: 
     : { subject: 'device', state: 'broken', detail: `there is no GPU to be used: ${missing_gpu}` };
 }
 
-/** The database, who wrote it, its backups, its models, and the clock that its rows are dated by. */
+/**
+ * Returns findings about the database, its last writer, its backups, its models, and the clock that dates its
+ * rows.
+ */
 async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]> {
   const { data } = options;
   const is_file = !isPostgres(options.database);
@@ -199,7 +202,10 @@ function writerFinding(writer: Writer | null): Finding {
   return { subject: 'version', state: 'ok', detail: `${PROGRAM_VERSION}; the database is ${written}` };
 }
 
-/** `past` is what the database says is over; null where none was opened. */
+/**
+ * Returns the finding about the clock. `past` has times that the database knows to be past; null where none
+ * was opened.
+ */
 function clockFinding(past: Parameters<typeof clockWarning>[1] | null): Finding {
   const now_ms = systemClock.now_ms();
   const warning = clockWarning(now_ms, past ?? { written_ms: null, made_ms: newestMigration_ms() });

@@ -32,7 +32,10 @@ export async function runMcp({ url = SERVICE_URL, key }: McpOptions): Promise<vo
   await served.close();
 }
 
-/** Passes a call on to the service. What goes wrong on the way is a tool's error, so that the agent reads of it. */
+/**
+ * Passes a call on to the service. A failure on the way becomes a tool's error, so that the agent can read
+ * it.
+ */
 async function callService(endpoint: URL, key: string, name: string, sent: unknown): Promise<CallToolResult> {
   let response: Response;
   try {
@@ -50,11 +53,12 @@ async function callService(endpoint: URL, key: string, name: string, sent: unkno
         params: { name, arguments: sent },
       }),
       signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
-      // The record is for this address only, by way of the proxy that the environment names for it.
+      // The record is sent only to this address, through the environment's proxy for it, and never to a
+      // redirect.
       redirect: 'manual',
     });
   } catch {
-    // The agent needs to know no more: which service is meant is the setting of whoever started it.
+    // The message is for the person who configured the address; the agent needs no more detail.
     return failed(
       `No service answers at ${endpoint.origin}: start one with "tds serve", or name it by --url.`,
     );

@@ -45,23 +45,23 @@ import { type ReloadListener, startReloadListener } from './reload-socket.ts';
 import { leaveAddress, removeAddress } from './server-addresses.ts';
 import { type Stop, stopSignal } from './stop-signal.ts';
 
-/** How long the end waits for somebody to read the last lines. */
+/** The longest wait at the end for a reader of the last lines. */
 const FLUSH_DEADLINE_MS = 2_000;
 
 const PERCENT = 100;
 
-/** How `tds serve` was started. */
+/** The parameters of a start of `tds serve`. */
 export interface ServerStart {
   readonly may_initialize: boolean;
-  /** The settings that it starts with. */
+  /** The settings at the start. */
   readonly settings: readonly Effective[];
-  /** Reads the settings as they are now. Throws `CommandFailed`. */
+  /** Reads the present settings. Throws `CommandFailed`. */
   readonly readAgain: () => ReadServeSettings;
 }
 
 /**
- * Serves until SIGINT or SIGTERM, as the only server on the data directory. An empty database is filled only where
- * `may_initialize` says so. Throws `CommandFailed`.
+ * Serves until SIGINT or SIGTERM, as the only server on the data directory. Fills an empty database only if
+ * `may_initialize` is true. Throws `CommandFailed`.
  */
 export async function runServer(
   options: JsonOptions & ServeConfig,
@@ -87,13 +87,13 @@ export async function runServer(
     unlock();
     await standardOutput.flush(FLUSH_DEADLINE_MS);
   }
-  // What a stop cut short would keep the process alive: a load, its compiler, the reading of a vocabulary.
+  // Interrupted work would keep the process alive: a load, its compiler, the reading of a vocabulary.
   process.exit();
 }
 
 /**
- * Refuses a damaged database before it is served, where reading all of it takes a moment only. The audit of a running
- * service finds it otherwise. Warns of a clock that is behind what was written.
+ * Refuses a damaged database before it is served, where reading all of it takes only a moment. Otherwise the
+ * audit of the running service finds the damage. Warns of a clock that is behind the last write.
  */
 async function checkDatabase(database: Database): Promise<void> {
   if (!(await database.isSound())) {
@@ -131,7 +131,7 @@ async function serve(
   const tracing = await openTracing(options);
   const certificate = await openCertificate(options, log);
   const backup_directory = options.backupEvery === undefined ? undefined : backupDirectory(options);
-  // For the links of mails: known once the service listens, and before anybody can ask for one.
+  // The address for links in mails is known once the service listens, before any client can ask for a mail.
   let address = '';
   const service = await openService({
     database: context.database,
@@ -177,9 +177,9 @@ async function serve(
       leaveAddress(options.data, 'service', address);
       metrics_listener = await listenForMetrics(metrics, options, service, server, backups);
       if (metrics_listener !== null) leaveAddress(options.data, 'metrics', metrics_listener.url);
-      // A stop may have come meanwhile: what is announced then is gone when somebody reads it.
+      // A stop may have come meanwhile; then an announcement would be outdated.
       if (!stop.is_asked) {
-        // Only now: a start that failed would have made a key that nobody was shown.
+        // Only now, because a failed start would have created a key that nobody saw.
         const first = await firstKey(options, { ...context, store: service.services.store });
         const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
         announce(server.address, first, engine?.facts ?? null, {
@@ -215,7 +215,7 @@ async function serve(
     await reload_listener?.stop();
     await tracing?.close();
     metrics?.close();
-    // Standard output is flushed after the data directory is given back; a file waits for no reader.
+    // Standard output is flushed after the data directory is released; a file needs no reader.
     if (log_file !== null) {
       await output.flush(FLUSH_DEADLINE_MS);
       await log_file.close();
@@ -223,7 +223,9 @@ async function serve(
   }
 }
 
-/** Gives a balancer that time to send no more: `/readyz` fails, while requests are still answered. */
+/**
+ * Gives a balancer that time to stop sending requests: `/readyz` fails, while requests are still answered.
+ */
 async function leave(service: Service, server: RunningServer, seconds: number, log: Log): Promise<void> {
   if (seconds === 0) return;
   service.leave();
@@ -232,7 +234,7 @@ async function leave(service: Service, server: RunningServer, seconds: number, l
   await Bun.sleep(seconds * MS_PER_S);
 }
 
-/** The file of `--log-file`; null where the log goes to standard output. */
+/** Opens the file of `--log-file`; null where the log goes to standard output. */
 async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): Promise<LogFile | null> {
   if (logFile === undefined) return null;
   try {
@@ -248,22 +250,22 @@ async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): 
   }
 }
 
-/** The metrics that `--metrics-port` asks for; null for none. */
+/** Opens the metrics of `--metrics-port`; null for none. */
 async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetrics | null> {
   if (metricsPort === undefined) return null;
-  // Only where it is asked for: it costs the start a tenth of a second.
+  // Loaded only on request, because it slows the start by a tenth of a second.
   const { PrometheusMetrics } = await import('../ops/prometheus-metrics.ts');
   return new PrometheusMetrics({ ...buildInfo(), runtime: `bun ${Bun.version}` });
 }
 
-/** The traces that `--otlp-endpoint` asks for; undefined for none. */
+/** Opens the traces of `--otlp-endpoint`; undefined for none. */
 async function openTracing({
   otlpEndpoint: url,
   otlpHeaders: headers = {},
   tracePercent,
 }: ServeConfig): Promise<Tracing | undefined> {
   if (url === undefined) return undefined;
-  // Only where it is asked for, as metrics are.
+  // Loaded only on request, as metrics are.
   const { OtlpTracing } = await import('../ops/otlp-tracing.ts');
   const instance_id = randomIdentifiers.id('process');
   return new OtlpTracing({
@@ -300,7 +302,10 @@ async function listenForMetrics(
   }
 }
 
-/** Takes what `tds model reload` and `tds key revoke` ask for; null where no socket can be made, which is no reason not to serve. */
+/**
+ * Receives the requests of `tds model reload` and `tds key revoke`. Returns null where the socket cannot be
+ * created, because the server works without it.
+ */
 async function listenForReloads(
   { data }: ServeConfig & JsonOptions,
   service: Service,
@@ -322,7 +327,9 @@ async function listenForReloads(
   }
 }
 
-/** What a model of the catalog is opened with; `--model` replaces the default one's weights. */
+/**
+ * Returns the options for opening a model of the catalog; `--model` replaces the weights of the default one.
+ */
 function openOptionsOf(model: DecisionModelEntry, options: ServeConfig): OpenOptions {
   const { id, context_tokens, weights } = model;
   const common = { ...openOptions(options), context_tokens };
@@ -330,7 +337,7 @@ function openOptionsOf(model: DecisionModelEntry, options: ServeConfig): OpenOpt
   return { ...common, model_path: weights === EMBEDDED ? undefined : weights, expected: model };
 }
 
-/** Why the weights cannot be served; null where they can. */
+/** Returns the reason why the weights cannot be served, or null. */
 async function tryWeights(model: DecisionModelEntry, options: ServeConfig): Promise<string | null> {
   const { model_path = EMBEDDED, context_tokens } = openOptionsOf(model, options);
   try {
@@ -342,7 +349,7 @@ async function tryWeights(model: DecisionModelEntry, options: ServeConfig): Prom
   }
 }
 
-/** The backups of `--backup-every`; undefined where there are none. */
+/** Returns the backups of `--backup-every`; undefined for none. */
 function backupSchedule(
   { backupEvery: every_ms, backupKeep, backupCommand }: ServeConfig,
   directory: string | undefined,
@@ -356,7 +363,7 @@ function backupSchedule(
   return new BackupSchedule({ backups, command, every_ms, clock, log, problems });
 }
 
-/** The certificate of `--tls-cert`, which is read again when its files change; undefined where there is none. */
+/** Opens the certificate of `--tls-cert`, which is read again when its files change; undefined for none. */
 async function openCertificate(
   { tlsCert, tlsKey }: ServeConfig,
   log: Pick<Log, 'info' | 'error'>,
@@ -375,15 +382,15 @@ async function openCertificate(
   }
 }
 
-/** Paddle, when its settings are given. */
+/** Returns Paddle if its settings are given, else null. */
 function paymentProvider(config: ServeConfig): PaymentProvider | null {
   const settings = paddleSettings(config);
   return settings === null ? null : paddleProvider(settings);
 }
 
 /**
- * Applies what can change while requests are answered; the certificate first, which alone can fail. Rejects with
- * `CertificateRefused`, and then everything is as before.
+ * Applies the settings that can change while requests are answered. The certificate comes first, because only
+ * it can fail. Rejects with `CertificateRefused`, and then changes nothing.
  */
 async function change(
   config: ServeConfig,
@@ -394,7 +401,7 @@ async function change(
   if (tlsCert !== undefined && tlsKey !== undefined)
     await certificate?.use({ certificate: tlsCert, key: tlsKey });
   log.level = config.logLevel;
-  // What rotates log files by itself asks by the same signal.
+  // External log rotation uses the same signal.
   await log_file?.reopen();
   server.setConnectionLimits(connectionBounds(config));
   service.change({
@@ -424,7 +431,7 @@ function connectionBounds(config: ServeConfig): ConnectionBounds {
   };
 }
 
-/** Loads the default model before the first request, so that weights that cannot be used stop the start. */
+/** Loads the default model before the first request, so that unusable weights stop the start. */
 async function load(service: Service): Promise<void> {
   try {
     await service.loadModels();
@@ -435,7 +442,7 @@ async function load(service: Service): Promise<void> {
   }
 }
 
-/** Loads as `load` does. False when a stop comes first: the load is then left to the service's close. */
+/** Loads as `load` does. Returns false when a stop comes first; the service's close then handles the load. */
 async function loadUnlessStopped(service: Service, stop: Stop): Promise<boolean> {
   if (stop.is_asked) return false;
   const loading = load(service);
@@ -469,8 +476,9 @@ async function listen(
 }
 
 /**
- * Fills an empty database. Its key goes to the terminal, or, as other programs keep standard output in logs that others
- * read, to a file for the owner only. Null when the database was filled before.
+ * Fills an empty database. Its key goes to the terminal. Without one it goes to a file for the owner only,
+ * because standard output may end in a log that others read. Returns null when the database was filled
+ * before.
  */
 async function firstKey(
   { data, owner }: JsonOptions & ServeConfig,

@@ -6,7 +6,7 @@ import { type TimedReading, topPage } from './top-page.ts';
 
 const REFRESH_MS = 1_000;
 const ANSWER_MS = 3_000;
-/** What a page tells of: long enough for quantiles, short enough for now. */
+/** The time that a page covers: long enough for quantiles, short enough to be current. */
 const WINDOW_MS = 10_000;
 
 const ENTER = '\x1b[?1049h\x1b[?25l';
@@ -19,17 +19,19 @@ const KEYS_THAT_END = ['q', 'Q', '\x03'];
 const SIGNALS_THAT_END = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export interface TopOptions extends Values<'data'> {
-  /** Where the service has its metrics; undefined looks it up in the data directory. */
+  /** The address of the metrics; undefined looks it up in the data directory. */
   readonly url?: string;
   readonly once?: true;
 }
 
-/** The metrics cannot be read; the message says why, and what to do. */
+/** The metrics cannot be read; the message has the reason and advice. */
 class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** Prints one page with `--once`; otherwise shows pages until q, Ctrl-C or a signal. Throws `CommandFailed`. */
+/**
+ * Prints one page with `--once`; otherwise shows pages until q, Ctrl-C or a signal. Throws `CommandFailed`.
+ */
 export async function runTop({ data, url = findAddress(data, 'metrics'), once }: TopOptions): Promise<void> {
   if (url === undefined) {
     throw new CommandFailed(
@@ -58,7 +60,7 @@ async function showPages(url: string): Promise<void> {
     if (KEYS_THAT_END.some((key) => keys.includes(key))) end();
   };
   stdout.write(ENTER);
-  // Also where the process ends in another way, a terminal must be usable afterwards.
+  // The terminal must be restored however the process ends.
   process.once('exit', restore);
   for (const signal of SIGNALS_THAT_END) process.on(signal, end);
   stdout.on('resize', draw);
@@ -86,7 +88,9 @@ function restore(): void {
   process.stdout.write(LEAVE);
 }
 
-/** The next page; a service that is gone is one sentence, and what was read of it before is forgotten. */
+/**
+ * Returns the next page. For a service that is gone it is one sentence, and earlier readings are forgotten.
+ */
 async function nextPage(
   url: string,
   readings: TimedReading[],
@@ -105,13 +109,13 @@ async function nextPage(
   }
 }
 
-/** What the service says now. Rejects with `Unreadable`. */
+/** Reads the present metrics. Rejects with `Unreadable`. */
 async function readMetrics(url: string, signal?: AbortSignal): Promise<TimedReading> {
   const timeout = AbortSignal.timeout(ANSWER_MS);
   let text: string;
   try {
     const response = await fetch(url, {
-      // A proxy that the environment names may not reach this machine.
+      // The environment's proxy may not reach this machine.
       proxy: false,
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
     });
@@ -129,14 +133,15 @@ async function readMetrics(url: string, signal?: AbortSignal): Promise<TimedRead
   return { at_ms: Date.now(), reading };
 }
 
-/** The page on a terminal of that size; lines that do not fit are cut. */
+/** Returns the page for a terminal of that size; lines that do not fit are cut. */
 function screen(lines: readonly string[], rows: number, columns: number): string {
-  // Cleared before it is written: behind a full line the cursor still stands on its last character.
+  // The line is cleared before it is written, because after a full line the cursor is still on its last
+  // character.
   const shown = lines.slice(0, rows).map((line) => `${CLEAR_LINE}${printable(line).slice(0, columns)}`);
   return `${HOME}${shown.join('\r\n')}${CLEAR_BELOW}`;
 }
 
-/** Without what would steer a terminal: the text comes from elsewhere. */
+/** Returns the line without control characters, because the text comes from elsewhere. */
 function printable(line: string): string {
   return line.replace(/\p{Cc}/gu, '?');
 }

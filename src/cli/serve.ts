@@ -6,7 +6,7 @@ import { CommandFailed } from './command-failed.ts';
 import { descriptorsAdvice } from './machine-findings.ts';
 import { addSettings, applySettings, settingsOf } from './settings.ts';
 
-/** `tds serve` */
+/** Adds `tds serve`. */
 export function registerServe(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'serve',
@@ -17,13 +17,15 @@ export function registerServe(program: Command): void {
   addSettings(command, SERVE_SETTINGS).action(async (options: JsonOptions & ServeConfig) => {
     for (const warning of settingsOf(command).warnings) process.stderr.write(`tds: ${warning}\n`);
     const descriptors = descriptorLimit();
-    // Before anything else is loaded: that would fail with an error of its own.
+    // First of all, because loading anything else would fail with an error of its own.
     if (descriptors < DESCRIPTORS_MIN) throw new CommandFailed(descriptorsAdvice(descriptors));
-    // A person sees what happens. A service manager's volume may not be mounted, and must not be replaced in silence.
+    // A person sees the result. For a service manager, an unmounted volume must not be silently replaced by
+    // an empty database.
     const may_initialize = options.init || (process.stdin.isTTY && process.stdout.isTTY);
-    // Loaded only here: the model's library and the web framework would slow every other command down.
+    // Loaded only here, because the model's library and the web framework would slow every other command
+    // down.
     const { runServer } = await import('./run-server.ts');
-    // Copies, because the next reading changes the options of the command.
+    // Copies, because reading the settings again changes the options of the command.
     await runServer(
       { ...options },
       {

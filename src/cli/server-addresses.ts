@@ -4,18 +4,20 @@ import { OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 
-/** In the data directory while a server runs on it, so that other commands find it at any port. */
+/** Files in the data directory of a running server, by which other commands find it at any port. */
 const FILES = { service: 'service-url.txt', metrics: 'metrics-url.txt' } as const;
 
-/** What a server listens for at an address of its own. */
+/** The listeners of a server, each with an address of its own. */
 export type Listener = keyof typeof FILES;
 
-/** Leaves the address of a listener in the data directory. */
+/** Writes the address of a listener to the data directory. */
 export function leaveAddress(data: string, listener: Listener, url: string): void {
   writeFileSync(join(data, FILES[listener]), `${url}\n`, { mode: OWNER_ONLY_FILE });
 }
 
-/** The address that a server left, which may be gone; undefined for none. Throws `CommandFailed`. */
+/**
+ * Returns the address that a server wrote, which may have ended; undefined for none. Throws `CommandFailed`.
+ */
 export function findAddress(data: string, listener: Listener): string | undefined {
   const path = join(data, FILES[listener]);
   try {

@@ -13,12 +13,12 @@ import { type Setting, SWITCH } from '../config/setting.ts';
 import { type SettingName, settingOf } from '../config/settings.ts';
 import { WrongSettings } from './command-failed.ts';
 
-/** The settings of a command as they were read. */
+/** The settings of a command, as they were read. */
 export interface ReadSettings {
   readonly effective: readonly Effective[];
   /** The file that was read; null for none. */
   readonly config_file: string | null;
-  /** Sentences for the operator. */
+  /** Warnings for the operator. */
   readonly warnings: readonly string[];
 }
 
@@ -27,8 +27,8 @@ const read_of = new WeakMap<Command, ReadSettings>();
 const flags_of = new WeakMap<Command, ReadonlyMap<SettingName, string>>();
 
 /**
- * Gives a command these settings: their flags, and `--config`. Before its action runs, `applySettings` puts the values
- * into its options, under the settings' names.
+ * Gives a command these settings: their flags, and `--config`. Before its action runs, `applySettings` puts
+ * the values into its options, under the settings' names.
  */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
   const before = names_of.get(command) ?? [];
@@ -44,14 +44,14 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
     );
   }
   const isFlagless = (name: SettingName) => settingOf(name).flag === null;
-  // Once, of all that the command has by then.
+  // The help is added once, for all settings that the command has by then.
   if (!names.some(isFlagless) || before.some(isFlagless)) return command;
   return command.addHelpText('after', () =>
     flaglessHelp((names_of.get(command) ?? []).filter(isFlagless).map(settingOf)),
   );
 }
 
-/** Settings that do not go together. */
+/** The error of contradicting settings. */
 class SettingsContradict extends ConfigurationRefused {
   constructor(
     readonly names: readonly SettingName[],
@@ -61,7 +61,7 @@ class SettingsContradict extends ConfigurationRefused {
   }
 }
 
-/** Reads a flag as text, which counts only once the other sources were looked at. */
+/** Returns an option that reads a flag as text; its value takes effect only after all sources were read. */
 function optionOf(setting: Setting, flag: string, command: Command): Option {
   const { help, variable, key, kind, public_text } = setting;
   const value = setting.kind === SWITCH ? undefined : setting.default;
@@ -69,7 +69,7 @@ function optionOf(setting: Setting, flag: string, command: Command): Option {
   const option = new Option(flag, `${help} (${start}env: ${variable}, file: ${key})`);
   if (kind === SWITCH) return option;
   return option.argParser((text) => {
-    // Commander's own sentence would quote a value that may hold a secret.
+    // Commander's own sentence would quote a value that may contain a secret.
     const wrong = public_text === undefined ? null : wrongText(setting, text);
     if (wrong !== null) command.error(`error: option '${flag}' ${wrong}`);
     kind.parse(text);
@@ -83,8 +83,8 @@ function flaglessHelp(settings: readonly Setting[]): string {
 }
 
 /**
- * Reads the file and the environment, and puts the values that count into the options of the command. Throws
- * `WrongSettings` with a sentence about the first thing that is wrong, and an error of usage where that is a flag.
+ * Reads the file and the environment, and puts the values in effect into the options of the command. Throws
+ * `WrongSettings` with a sentence about the first error, and a usage error where a flag is wrong.
  */
 export function applySettings(command: Command): void {
   try {
@@ -97,13 +97,13 @@ export function applySettings(command: Command): void {
     if (!(error instanceof ConfigurationRefused)) throw error;
     const is_usage =
       error instanceof SettingsContradict && error.names.some((name) => flagsOf(command).has(name));
-    // Only at the start: later there is nobody at the terminal.
+    // Only at the start, because later there is nobody at the terminal.
     if (is_usage && !read_of.has(command)) command.error(`error: ${error.message}`);
     throw new WrongSettings(error.message, { cause: error });
   }
 }
 
-/** What `applySettings` read last for the command. */
+/** Returns the settings that `applySettings` last read for the command. */
 export function settingsOf(command: Command): ReadSettings {
   return read_of.get(command) ?? { effective: [], config_file: null, warnings: [] };
 }
@@ -130,7 +130,7 @@ function readSettings(command: Command): ReadSettings {
   };
 }
 
-/** The flags of the command line, as they were before any other source was applied. */
+/** Returns the flags of the command line, before any other source was applied. */
 function flagsOf(command: Command): ReadonlyMap<SettingName, string> {
   const known = flags_of.get(command);
   if (known !== undefined) return known;

@@ -4,7 +4,7 @@ import { isatty } from 'node:tty';
 /** The file descriptor. */
 const STANDARD_INPUT = 0;
 
-/** The wish that the service ends. */
+/** The request to end the service. */
 export interface Stop {
   /** Resolves when it comes. */
   readonly asked: Promise<void>;
@@ -12,9 +12,10 @@ export interface Stop {
 }
 
 /**
- * Comes at the first SIGINT or SIGTERM, or when the terminal that it began on is gone. SIGHUP otherwise asks for a
- * reload. A second SIGINT or SIGTERM ends the process at once. The listeners stay: a library's listener that finds
- * itself alone (signal-exit's, beneath node-llama-cpp) would end the process at the first one.
+ * Returns the stop request of the first SIGINT or SIGTERM, or of the loss of the starting terminal. SIGHUP
+ * otherwise requests a reload. A second SIGINT or SIGTERM ends the process at once. The listeners stay,
+ * because a library's listener that is alone (signal-exit's, beneath node-llama-cpp) would end the process at
+ * the first signal.
  */
 export function stopSignal(reload: () => void): Stop {
   const { promise, resolve } = Promise.withResolvers<void>();

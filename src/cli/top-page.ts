@@ -2,7 +2,7 @@ import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { MS_PER_S } from '../clock.ts';
 import { grown, NOTHING_YET, quantileOf, type Reading } from './prometheus-text.ts';
 
-/** A reading, and when it was taken, in Unix milliseconds. */
+/** A reading with its time in Unix milliseconds. */
 export interface TimedReading {
   readonly at_ms: number;
   readonly reading: Reading;
@@ -17,7 +17,7 @@ const HISTOGRAMS = [
   ['event loop lag', 'tds_event_loop_lag_seconds'],
 ] as const;
 
-/** The lines of a page: what happened between two readings, or since the start where there is one only. */
+/** Returns the lines of a page: the activity between two readings, or since the start for only one. */
 export function topPage(now: TimedReading, before: TimedReading | null): readonly string[] {
   const { reading } = now;
   const earlier = before?.reading ?? NOTHING_YET;
@@ -87,7 +87,7 @@ function refusalsOf(reading: Reading): ReadonlyMap<string, number> {
   return new Map([...reading.by('tds_requests_total', 'code')].filter(([code]) => code !== 'ok'));
 }
 
-/** The counts that are not 0, largest first. */
+/** Returns the counts that are not 0, largest first. */
 function countsOf(counts: ReadonlyMap<string, number>): string {
   const words = [...counts]
     .filter(([, count]) => count > 0)

@@ -3,7 +3,7 @@ import { METRICS_URL_VARIABLE } from '../config/effective.ts';
 import { dataCommand } from './command.ts';
 import type { TopOptions } from './run-top.ts';
 
-/** `tds top` */
+/** Adds `tds top`. */
 export function registerTop(program: Command): void {
   dataCommand(
     program,

@@ -6,25 +6,25 @@ import { wholeNumberBetween } from '../config/setting.ts';
 
 const WEIGHT_MAX = 100;
 const MS_PER_S = 1_000;
-/** Nobody waits longer for an answer than a client. */
+/** No client waits longer for an answer. */
 const TIMEOUT_MAX_S = CLIENT_TIMEOUT_MS / MS_PER_S;
 
-/** The addresses of a pool, each once, and what is said of some of them. */
+/** The addresses of a pool, each once, with the settings of some of them. */
 export type GivenMembers = Required<Pick<UpstreamPool, 'addresses' | 'members'>>;
 
-/** Whole seconds that a member may take to answer, in milliseconds. */
+/** Parses whole seconds for a member's answer into milliseconds. */
 export function answerTimeout(text: string): number {
   return wholeNumberBetween(1, TIMEOUT_MAX_S)(text) * MS_PER_S;
 }
 
-/** What can stand behind an address, by its name. */
+/** The attributes that can follow an address, by name. */
 const ATTRIBUTES = new Map<string, (text: string) => UpstreamMember>([
   ['weight', (text) => ({ weight: wholeNumberBetween(1, WEIGHT_MAX)(text) })],
   ['timeout', (text) => ({ answer_ms: answerTimeout(text) })],
   ['token-file', (text) => ({ token_file: resolve(text) })],
 ]);
 
-/** The URL of an upstream without a slash at its end. Credentials belong into a file. */
+/** Returns the URL of an upstream without a trailing slash. Credentials belong in a file. */
 export function upstreamAddress(text: string): string {
   const url = URL.canParse(text.trim()) ? new URL(text.trim()) : null;
   const is_address =
@@ -42,7 +42,9 @@ export function upstreamAddress(text: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }
 
-/** URLs with commas between them, each with its attributes behind it: `http://a:8080,weight=2,http://b:8080`. */
+/**
+ * Parses URLs separated by commas, each followed by its attributes: `http://a:8080,weight=2,http://b:8080`.
+ */
 export function upstreamMembers(text: string): GivenMembers {
   const members = new Map<string, UpstreamMember>();
   let address: string | undefined;

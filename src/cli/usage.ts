@@ -40,10 +40,10 @@ interface ExportOptions extends DataOptions {
   readonly output?: string;
 }
 
-/** The HTTP status that a client got. */
+/** Parses an HTTP status. */
 const httpStatus = wholeNumberBetween(100, 599, 'Give an HTTP status such as 200.');
 
-/** What is exported: of everything that the operator has, only what the options say. */
+/** Returns the filter of the options; without any, all usage is exported. */
 async function usageFilter(context: AccountContext, options: ExportOptions): Promise<UsageFilter> {
   const organization_id = options.org === undefined ? undefined : await organizationId(context, options.org);
   return {
@@ -59,7 +59,7 @@ async function usageFilter(context: AccountContext, options: ExportOptions): Pro
   };
 }
 
-/** Writes to standard output; a reader that stops early, such as `head`, is no failure. */
+/** Writes to standard output; a reader that stops early, such as `head`, is not a failure. */
 async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false });
@@ -68,7 +68,7 @@ async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void
   }
 }
 
-/** Writes a file that appears only when it is whole. */
+/** Writes a file that appears only once it is complete. */
 async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<void> {
   const partial = `${file}.${randomUUID()}.partial`;
   try {
@@ -84,7 +84,7 @@ async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<
   }
 }
 
-/** Says what an export lacks, beside the CSV. */
+/** Reports the usage that an export lacks, beside the CSV. */
 async function noteRolledUp({ store }: AccountContext, filter: UsageFilter): Promise<void> {
   const rolled_up = await rolledUpUsage(store.usage, filter);
   if (rolled_up === undefined) return;
@@ -98,7 +98,7 @@ function write(lines: AsyncIterable<string>, file: string | undefined): Promise<
   return file === undefined ? writeToStandardOutput(lines) : writeToFile(lines, file);
 }
 
-/** The options that choose what is written, and where. */
+/** Adds the options that choose the usage and the output. */
 function withFilter(command: Command): Command {
   return command
     .option('--from <time>', 'from this UTC date or time on', time)
@@ -156,12 +156,12 @@ async function prune(context: DataContext, options: PruneCommandOptions): Promis
   }
 }
 
-/** One line that is overwritten as it goes on; nothing where standard error is not a terminal. */
+/** Writes one line that overwrites the last one; nothing where standard error is not a terminal. */
 function showProgress(requests: number): void {
   if (process.stderr.isTTY) process.stderr.write(`\r${requests} requests`);
 }
 
-/** `tds usage …` */
+/** Adds `tds usage …`. */
 export function registerUsage(program: Command): void {
   const parent = program.command('usage').description('metadata of the requests that reached the model');
 

@@ -11,7 +11,7 @@ import { addSettings } from './settings.ts';
 type CreateOptions = JsonOptions & { readonly operator?: true };
 type ResetOptions = DataOptions & Values<'publicUrl' | 'url'>;
 
-/** `tds user …` */
+/** Adds `tds user …`. */
 export function registerUsers(program: Command): void {
   const parent = program.command('user').description('people, who can be members of organizations');
 
@@ -71,7 +71,7 @@ export function registerUsers(program: Command): void {
   )
     .argument('<email>')
     .action(async (email: string, options: ResetOptions) => {
-      // Only here: better-auth costs every other command a part of a second.
+      // Loaded only here, because better-auth slows every other command down.
       const { printResetLink } = await import('./reset-link.ts');
       await printResetLink(options, email);
     });

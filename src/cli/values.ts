@@ -5,38 +5,38 @@ import { parseDollars } from '../money.ts';
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Dollars on the command line, in micro-dollars. */
+/** Parses dollars on the command line into micro-dollars. */
 export function dollars(text: string): number {
   const amount_micros = parseDollars(text);
   if (amount_micros === null) throw new InvalidArgumentError('Give dollars such as 25 or 0.50.');
   return amount_micros;
 }
 
-/** The word that takes a value away. It stays a word until it is used, because commander turns a null into ''. */
+/** The word that removes a value. It stays a word until its use, because commander turns a null into ''. */
 export const NONE = 'none';
 
-/** Dollars, in micro-dollars, or `none`. */
+/** Parses dollars into micro-dollars, or `none`. */
 export function dollarsOrNone(text: string): number | typeof NONE {
   return text === NONE ? NONE : dollars(text);
 }
 
-/** Null for `none`. */
+/** Returns null for `none`. */
 export function nullIfNone<T>(value: T | typeof NONE): T | null {
   return value === NONE ? null : value;
 }
 
-/** The largest number of as many digits as are read. */
+/** The largest number with the most digits that are read. */
 const WHOLE_NUMBER_MAX = 999_999_999_999_999;
 
-/** A whole number from 0. */
+/** Parses a whole number from 0. */
 export const wholeNumber = wholeNumberBetween(0, WHOLE_NUMBER_MAX, 'Give a whole number.');
 
-/** A whole number or `none`. */
+/** Parses a whole number or `none`. */
 export function wholeNumberOrNone(text: string): number | typeof NONE {
   return text === NONE ? NONE : wholeNumber(text);
 }
 
-/** A date (its UTC midnight) or a date and time with its zone, as Unix milliseconds. */
+/** Parses a date (its UTC midnight) or a date and time with its zone into Unix milliseconds. */
 export function time(text: string): number {
   const time_ms = DATE.test(text) || TIME.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time_ms)) {

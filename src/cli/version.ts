@@ -10,7 +10,7 @@ const ADDON_STATES = {
   unavailable: 'node-llama-cpp',
 } as const;
 
-/** Of the embedded weights. Throws `CommandFailed` when they are not as they must be. */
+/** Returns the hash of the embedded weights. Throws `CommandFailed` when they are damaged. */
 async function weightsHash(): Promise<string> {
   try {
     return (await verifyWeights(EMBEDDED_WEIGHTS)).sha256;
@@ -20,7 +20,10 @@ async function weightsHash(): Promise<string> {
   }
 }
 
-/** `tds --version`: version, commit, evaluator with llama.cpp's release, and the hash of the embedded weights. */
+/**
+ * Prints `tds --version`: version, commit, evaluator with llama.cpp's release, and the hash of the embedded
+ * weights.
+ */
 export async function printVersion(): Promise<void> {
   const { version, commit } = buildInfo();
   const { addon, llama_cpp } = await evaluatorRelease();

@@ -14,14 +14,14 @@ import { openOptions } from '../config/open-options.ts';
 import { askSmallQuestion } from '../models/small-question.ts';
 import { CommandFailed } from './command-failed.ts';
 
-/** The word that starts this program as a trial; no command of an operator. */
+/** The word that starts this program as a trial; not a command for operators. */
 export const WEIGHTS_TRIAL = 'weights-trial';
 
 function oneOf<const Values extends readonly (string | boolean)[]>(values: Values) {
   return Type.Union(values.map((value) => Type.Literal<Values[number]>(value)));
 }
 
-/** What a trial reads from standard input: the settings that a server loads with. */
+/** The standard input of a trial: the settings with which a server loads. */
 export const TrialRequest = Type.Object({
   /** An absolute path; null for the embedded weights. */
   model_path: Type.Union([Type.String(), Type.Null()]),
@@ -33,15 +33,15 @@ export const TrialRequest = Type.Object({
   prefix_cache_megabytes: Type.Union([Type.Integer(), Type.Null()]),
 });
 
-/** What a trial prints, in one line; a refusal is a sentence for the operator. */
+/** The output of a trial, in one line; a refusal is a sentence for the operator. */
 export const TrialReply = Type.Union([
   Type.Object({ refusal: Type.String() }),
   Type.Object({ weights_sha256: Type.String(), profile: Type.String(), context_tokens: Type.Integer() }),
 ]);
 
 /**
- * Loads weights in this process, which was started for it, and asks them a small question in both modes. Whatever they
- * do to it, the process that started it goes on.
+ * Loads weights in this process, which was started for it, and asks them a small question in both modes. Even
+ * if they crash it, the starting process goes on.
  */
 export async function runWeightsTrial(): Promise<void> {
   const request = parse(TrialRequest, await text(process.stdin));
@@ -53,13 +53,13 @@ export async function runWeightsTrial(): Promise<void> {
   process.stdout.write(`${JSON.stringify(reply)}\n`);
 }
 
-/** The value of a line of JSON; null for any other. */
+/** Parses a line of JSON; returns null for any other text. */
 export function parse<Schema extends TSchema>(schema: Schema, line: string): Static<Schema> | null {
   try {
     const value: unknown = JSON.parse(line);
     return Value.Check(schema, value) ? value : null;
   } catch {
-    // Nothing is lost: what is no JSON is no message.
+    // Nothing is lost: text that is not JSON is not a message.
     return null;
   }
 }

@@ -3,10 +3,13 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import type { Calibration } from '../../native/engine.ts';
 import { CommandFailed } from './command-failed.ts';
 
-/** A calibration without what it is bound to. */
+/** A calibration, not yet bound to its weights. */
 export type FittedCalibration = Pick<Calibration, 'temperatures' | 'fitted_on'>;
 
-/** Writes a file that appears only when it is whole: a half calibration would keep the model from loading. */
+/**
+ * Writes a file that appears only once it is complete, because the model would not load with half a
+ * calibration.
+ */
 export async function writeCalibration(path: string, calibration: Calibration): Promise<void> {
   const partial = `${path}.${randomUUID()}.partial`;
   try {

@@ -1,30 +1,30 @@
 import { confidenceOf, isCorrect, type Prediction } from './predictions.ts';
 
-/** The share of wrong answers that automatic decisions may have. */
+/** The largest share of wrong answers among automatic decisions. */
 export const AUTOMATIC_ERROR_MAX = 0.05;
 
-/** What a threshold leaves to the model. */
+/** The automatic decisions under a threshold. */
 export interface Automatic {
   /** The share of all questions that is answered automatically. */
   readonly share: number;
-  /** The share of these that is answered wrong; null where there are none. */
+  /** The share of these with wrong answers; null where there are none. */
   readonly error_rate: number | null;
 }
 
-/** The least confidence with which an answer is taken automatically, and what that comes to. */
+/** The lowest confidence for an automatic answer, and the resulting decisions. */
 export interface Abstaining extends Automatic {
-  /** Null where no answer may be taken: too many of the surest are wrong. */
+  /** Null where no answer may be automatic, because too many of the surest are wrong. */
   readonly threshold: number | null;
   /**
-   * Each question under the threshold that was chosen on the other folds. Null where there is only one fold: nothing
-   * is left to choose by.
+   * The result with each question under the threshold that was chosen on the other folds. Null with only one
+   * fold.
    */
   readonly out_of_fold: Automatic | null;
 }
 
 /**
- * The least confidence at which at most `error_max` of the answers that are as sure or surer are wrong; null where
- * there is none. Answers of equal confidence are taken or left together.
+ * Returns the lowest confidence at which at most `error_max` of the answers at or above it are wrong; null
+ * for none. Answers of equal confidence are accepted or rejected together.
  */
 export function automaticThreshold(
   predictions: readonly Prediction[],
@@ -43,7 +43,7 @@ export function automaticThreshold(
   return threshold;
 }
 
-/** What is left to the model where each prediction has a threshold of its own, by position. */
+/** Returns the automatic decisions where each prediction has a threshold of its own, by position. */
 export function automaticAnswers(
   predictions: readonly Prediction[],
   thresholdOf: (index: number) => number | null,
@@ -60,8 +60,9 @@ export function automaticAnswers(
 }
 
 /**
- * The threshold of the predictions of one type. On the predictions that it was chosen on, a threshold looks better than
- * it is. So it is also measured out of fold; `fold_of` has the fold of each prediction.
+ * Returns the threshold for the predictions of one type. A threshold looks better than it is on the
+ * predictions that it was chosen on. It is therefore also measured out of fold; `fold_of` has the fold of
+ * each prediction.
  */
 export function abstaining(predictions: readonly Prediction[], fold_of: readonly number[]): Abstaining {
   const threshold = automaticThreshold(predictions);

@@ -11,10 +11,10 @@ export interface Estimate {
 
 export type Estimates = Readonly<Record<MetricName, Estimate>>;
 
-/** Both ends leave this share of the samples outside. */
+/** The share of the samples beyond each end of the interval. */
 const TAIL = 0.025;
 
-/** The value at a quantile of sorted numbers, between neighbours where it falls between them. */
+/** Returns the value at a quantile of sorted numbers, interpolated between neighbours. */
 export function quantile(sorted: readonly number[], at: number): number {
   const place = at * (sorted.length - 1);
   const below = sorted[Math.floor(place)] ?? Number.NaN;
@@ -22,12 +22,17 @@ export function quantile(sorted: readonly number[], at: number): number {
   return below + (above - below) * (place - Math.floor(place));
 }
 
-/** The predictions by record: those about one record are not independent, and are drawn together. */
+/**
+ * Groups the predictions by record, because those about one record are dependent and must be drawn together.
+ */
 function byRecord(predictions: readonly Prediction[]): readonly (readonly Prediction[])[] {
   return [...Map.groupBy(predictions, ({ record }) => record).values()];
 }
 
-/** The statistic of the predictions and its percentile bootstrap interval over `resamples` draws of their records. */
+/**
+ * Returns each statistic of the predictions with its percentile bootstrap interval over `resamples` draws of
+ * their records.
+ */
 export function bootstrap<Name extends string>(
   predictions: readonly Prediction[],
   statistics: Readonly<Record<Name, Metric>>,
@@ -55,7 +60,7 @@ export function bootstrap<Name extends string>(
   );
 }
 
-/** Every reported metric of the predictions with its interval. */
+/** Returns every reported metric of the predictions with its interval. */
 export function estimateMetrics(
   predictions: readonly Prediction[],
   options: { readonly resamples: number; readonly random: Random },

@@ -7,14 +7,14 @@ import type { Prediction } from './predictions.ts';
 import { type Random, shuffled } from './random.ts';
 import { number, type Table } from './text.ts';
 
-/** How true probabilities are. */
+/** Measures of how well probabilities match the outcomes. */
 interface Truth {
   readonly expected_calibration_error: number;
   readonly negative_log_likelihood: number;
   readonly brier: number;
 }
 
-/** What calibration does for a question type, on questions that it was not fitted on. */
+/** The effect of calibration for a question type, on questions that it was not fitted on. */
 export interface OutOfFold {
   readonly type: QuestionType;
   readonly questions: number;
@@ -22,17 +22,15 @@ export interface OutOfFold {
   readonly after: Truth;
 }
 
-/** The calibration of one mode, and what it is worth. */
+/** The calibration of one mode, and its effect. */
 export interface CalibrationFit {
-  /** Fitted on all questions. */
+  /** The temperatures fitted on all questions. */
   readonly temperatures: TypeTemperatures;
   readonly out_of_fold: readonly OutOfFold[];
   readonly fitted_on: Calibration['fitted_on']['fast'];
 }
 
-/**
- * Fits temperatures on all questions, and measures by folds what such a fit does for questions that it has not seen.
- */
+/** Fits temperatures on all questions, and measures by folds the effect of such a fit on unseen questions. */
 export function fitCalibration(
   questions: readonly ScoredQuestion[],
   options: {
@@ -96,7 +94,7 @@ function truth(predictions: readonly Prediction[]): Truth {
   };
 }
 
-/** Before and after, by question type. */
+/** Returns the results before and after, by question type. */
 export function fitTable({ temperatures, out_of_fold }: CalibrationFit): Table {
   return [
     [

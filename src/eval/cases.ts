@@ -10,7 +10,7 @@ import { classesOf, type Question, QuestionSchema } from '../questions/question.
 
 const Share = Type.Number({ minimum: 0 });
 
-/** A question of the API with its right answer, and with the shares of the annotators where they disagreed. */
+/** A question of the API with its right answer, and with the annotators' shares where they disagreed. */
 const LabelledQuestionSchema = Type.Intersect([
   QuestionSchema,
   Type.Object({
@@ -26,7 +26,7 @@ const LabelledQuestionSchema = Type.Intersect([
   }),
 ]);
 
-/** A line of a cases file: a record, where it comes from, and questions about it whose answers are known. */
+/** A line of a cases file: a record, its set, and questions about it with known answers. */
 export const CaseSchema = Type.Object({
   src: Type.String({ description: 'The set that the record belongs to.' }),
   state: Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown()), Type.Array(Type.Unknown())]),
@@ -34,21 +34,21 @@ export const CaseSchema = Type.Object({
 });
 type RawQuestion = Static<typeof LabelledQuestionSchema>;
 
-/** A question with what is known of its answer. Classes are those of `classesOf`, in that order. */
+/** A question with its known answer. Classes are those of `classesOf`, in that order. */
 export interface LabelledQuestion {
   readonly question: Question;
   readonly classes: readonly string[];
-  /** The class that is right. */
+  /** The index of the right class. */
   readonly answer: number;
-  /** The share of each class among those who labelled it; all on `answer` where nothing else is known. */
+  /** The share of each class among the annotators; all on `answer` where nothing else is known. */
   readonly target: readonly number[];
 }
 
 /** A record of a cases file, ready to be asked. */
 export interface EvalCase {
-  /** The set that it belongs to. */
+  /** The set of the record. */
   readonly source: string;
-  /** Stands for record and questions wherever something is stored: SHA-256, in hex. */
+  /** The SHA-256 of record and questions, in hex, which stands for them in stored files. */
   readonly digest: string;
   readonly state: JsonValue;
   readonly questions: readonly LabelledQuestion[];
@@ -59,7 +59,7 @@ export class CasesError extends Error {
   override readonly name = 'CasesError';
 }
 
-/** The record in a line of a cases file. Throws `CasesError` naming `line_number`. */
+/** Returns the record in a line of a cases file. Throws `CasesError` naming `line_number`. */
 export function parseCase(line: string, line_number: number): EvalCase {
   const fail = (reason: string) =>
     new CasesError(`Line ${line_number} of the cases is not usable: ${reason}`);
@@ -90,7 +90,7 @@ function label(question: Question, raw: RawQuestion): LabelledQuestion | undefin
   return target === undefined ? undefined : { question, classes, answer, target };
 }
 
-/** The class that an answer names; -1 for none. */
+/** Returns the index of an answer's class; -1 for none. */
 function answerIndex(question: Question, answer: boolean | string | number): number {
   switch (question.type) {
     case 'noul':
@@ -115,7 +115,10 @@ function targetOf(
   return sum > 0 ? shares.map((share) => share / sum) : undefined;
 }
 
-/** The shares by class: a list for what has an order, an object for options; undefined for the other form. */
+/**
+ * Returns the shares by class, from a list for ordered classes or an object for options; undefined for the
+ * wrong form.
+ */
 function sharesOf(
   question: Question,
   soft: NonNullable<RawQuestion['soft']>,
@@ -130,7 +133,10 @@ function sharesOf(
   }
 }
 
-/** A line as objects of JavaScript, to be checked, and its record and questions as the service would read them. */
+/**
+ * Returns a line as a plain value, for the check, and its record and questions as the service would read
+ * them.
+ */
 function parseLine(line: string): { readonly value: unknown; readonly request: JsonObject<JsonValue> } {
   const none = new JsonObject<JsonValue>([], []);
   try {

@@ -6,18 +6,18 @@ import { PROBES, type Probe, probed } from './probes.ts';
 import type { ScoreFile } from './score-file.ts';
 import type { AnswerPair } from './stability.ts';
 
-/** A question with its scores, before they become probabilities. */
+/** A question with its scores, which are not probabilities yet. */
 export interface ScoredQuestion {
   readonly source: string;
   readonly record: string;
   readonly question: Question;
   readonly answer: number;
   readonly target: readonly number[];
-  /** Uncalibrated. */
+  /** The uncalibrated scores. */
   readonly scores: readonly number[];
 }
 
-/** The questions of the cases that the file has scores of. */
+/** Returns the questions of the cases whose scores the file has. */
 export function scoredQuestions(cases: readonly EvalCase[], file: ScoreFile): readonly ScoredQuestion[] {
   return cases.flatMap((subject) => {
     const scores = file.get(subject.digest, 'original')?.scores;
@@ -33,7 +33,7 @@ export function scoredQuestions(cases: readonly EvalCase[], file: ScoreFile): re
   });
 }
 
-/** What the model says to a question, calibrated where there are temperatures. */
+/** Returns the model's answer to a question, calibrated where there are temperatures. */
 export function predictionOf(scored: ScoredQuestion, temperatures: TypeTemperatures | undefined): Prediction {
   const { question, scores } = scored;
   return {
@@ -58,7 +58,7 @@ function probabilitiesOf(
   );
 }
 
-/** The answers to every question that was asked again with a change, before and after it. */
+/** Returns the answers to every question that was repeated with a change, before and after it. */
 export function answerPairs(
   cases: readonly EvalCase[],
   file: ScoreFile,

@@ -2,12 +2,15 @@ import { type TypeTemperatures, temperatureFor } from '../../native/engine.ts';
 import { classProbabilities, type QuestionType } from '../questions/question.ts';
 import type { ScoredQuestion } from './collect.ts';
 
-/** Option counts up to which a bucket reaches, where there is enough to fit one by. */
+/** The largest option counts of the buckets, where there are enough questions to fit one. */
 const BUCKETS: Readonly<Record<Exclude<QuestionType, 'noul'>, readonly number[]>> = {
   choice: [2, 3, 4, 6, 255],
   score: [3, 5, 255],
 };
-/** A bucket with fewer questions than this is joined to the next one: its temperature would be noise. */
+/**
+ * The fewest questions of a bucket: one with fewer is joined to the next, because its temperature would be
+ * noise.
+ */
 const BUCKET_QUESTIONS_MIN = 100;
 
 const TEMPERATURE_MIN = 0.05;
@@ -16,10 +19,13 @@ const TEMPERATURE_MAX = 20;
 const SEARCH_STEPS = 40;
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
-/** What a question contributes to a fit. */
+/** The part of a question that a fit uses. */
 type Fitted = Pick<ScoredQuestion, 'question' | 'target' | 'scores'>;
 
-/** Temperatures that give what is true the highest likelihood, for each type and bucket of option counts. */
+/**
+ * Returns the temperatures with the highest likelihood of the true answers, for each type and bucket of
+ * option counts.
+ */
 export function fitTemperatures(questions: readonly Fitted[]): TypeTemperatures {
   const of = (type: QuestionType) => questions.filter(({ question }) => question.type === type);
   return {
@@ -44,7 +50,7 @@ function fitBuckets(
     waiting = waiting.filter(({ scores }) => scores.length > most_options);
     least = most_options;
   });
-  // The last bucket has no next one to join, so it takes the one before it in.
+  // The last bucket has no next one, so it absorbs the one before.
   const last = buckets.at(-1);
   const before = buckets.at(-2);
   if (last !== undefined && before !== undefined && last.questions.length < BUCKET_QUESTIONS_MIN) {
@@ -60,8 +66,9 @@ function fitBuckets(
 }
 
 /**
- * The temperature from 0.05 to 20 that gives the questions' answers the highest likelihood; 1 when there is no
- * question. The likelihood has one peak in the inverse of the temperature, so a golden-section search finds it.
+ * Returns the temperature from 0.05 to 20 with the highest likelihood of the questions' answers; 1 without
+ * questions. The likelihood has one peak in the inverse of the temperature, so a golden-section search finds
+ * it.
  */
 export function fitTemperature(questions: readonly Fitted[]): number {
   if (questions.length === 0) return 1;
@@ -91,12 +98,12 @@ function totalLoss(questions: readonly Fitted[], temperature: number): number {
   }, 0);
 }
 
-/** How the questions are divided for an estimate that no question had a part in: whole sets, or whole records. */
+/** The unit of the folds: whole sets, or whole records. */
 export type FoldBy = 'set' | 'record';
 
 /**
- * The fold of every question, from 0 to `folds` - 1. What belongs together is in one fold, and the folds are as even
- * as the groups allow. `groups` are in the order in which they are dealt out.
+ * Returns the fold of every question, from 0 to `folds` - 1. Each group is in one fold, and the folds are as
+ * even as the groups allow. `groups` are in the order in which they are dealt out.
  */
 export function assignFolds(
   questions: readonly Pick<ScoredQuestion, 'source' | 'record'>[],
@@ -111,7 +118,7 @@ export function assignFolds(
   return questions.map((question) => fold_of.get(groupOf(question)) ?? 0);
 }
 
-/** For every question the temperature that was fitted without its fold. */
+/** Returns for every question the temperature that was fitted without its fold. */
 export function outOfFoldTemperatures(
   questions: readonly ScoredQuestion[],
   fold_of: readonly number[],

@@ -20,11 +20,11 @@ svg text{font:11px system-ui,sans-serif;fill:#57606a}
 @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}svg text{fill:#9da7b3}}
 `;
 
-/** Side of a diagram's square, and the room around it for its axes, in pixels. */
+/** The side of a diagram's square, and the margin for its axes, in pixels. */
 const SIDE = 240;
 const MARGIN = 36;
 
-/** The report as one HTML page that needs nothing else: style and diagrams are inside it. */
+/** Returns the report as one self-contained HTML page, with its style and diagrams. */
 export function htmlReport(report: EvalReport): string {
   const title = `Evaluation: ${report.cases.file}, ${report.mode}`;
   return `<!doctype html>
@@ -75,7 +75,7 @@ function diagrams(title: string, results: Results): string {
   return `<div class="diagrams">${figures.join('\n')}</div>`;
 }
 
-/** A reliability diagram as SVG: a dot a bin over the diagonal of perfect calibration. */
+/** Returns a reliability diagram as SVG: a dot for each bin over the diagonal of perfect calibration. */
 function reliabilityDiagram(bins: readonly ReliabilityBin[], questions: number): string {
   const x = (value: number) => (MARGIN + value * SIDE).toFixed(1);
   const y = (value: number) => (MARGIN / 2 + (1 - value) * SIDE).toFixed(1);
@@ -103,7 +103,7 @@ function reliabilityDiagram(bins: readonly ReliabilityBin[], questions: number):
   );
 }
 
-/** Text that is shown as it is, whatever is in a file's or a set's name. */
+/** Escapes text, because the name of a file or a set may contain markup. */
 function escapeHtml(text: string): string {
   return text
     .replaceAll('&', '&amp;')

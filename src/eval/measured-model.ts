@@ -1,24 +1,27 @@
 import type { DecisionEngine, DecisionInput, EngineFacts } from '../../native/engine.ts';
 
-/** What is known of a model that is measured. */
+/** The facts about a measured model. */
 export interface MeasuredFacts extends Omit<EngineFacts, 'evaluator'> {
-  /** Of the weights, or what stands for them where servers answer. */
+  /** The checksum of the weights, or the fingerprint of servers. */
   readonly weights_sha256: string;
-  /** An evaluator of this program, or the protocol by which servers are asked. */
+  /** An evaluator of this program, or the protocol of the servers. */
   readonly evaluator: string;
 }
 
-/** A model with its own scores: calibration is applied to them afterwards, so that both can be shown. */
+/** A model with uncalibrated scores: calibration is applied afterwards, so that both can be shown. */
 export interface MeasuredModel {
   readonly facts: MeasuredFacts;
-  /** Scores as of `DecisionEngine.evaluate`, and what was read. Rejects as it and `DecisionEngine.plan` do. */
+  /**
+   * Returns scores as `DecisionEngine.evaluate` does, and the tokens that were read. Rejects as it and
+   * `DecisionEngine.plan` do.
+   */
   answer(
     input: DecisionInput,
   ): Promise<{ readonly scores: readonly (readonly number[])[]; readonly input_tokens: number }>;
   close(): Promise<void>;
 }
 
-/** An engine of this process, opened without calibration. */
+/** Returns an engine of this process, opened without calibration, as a measured model. */
 export function measuredEngine(engine: DecisionEngine): MeasuredModel {
   return {
     facts: engine.facts,

@@ -2,9 +2,9 @@ import { expectedLevel } from '../questions/score.ts';
 import { automaticAnswers, automaticThreshold } from './abstaining.ts';
 import { confidenceOf, isCorrect, type Prediction } from './predictions.ts';
 
-/** Bins of equal width that calibration is measured in. */
+/** The number of bins of equal width for calibration. */
 const CALIBRATION_BINS = 10;
-/** A probability of zero is taken for this, so that one question cannot make the likelihood infinite. */
+/** The replacement of a probability of zero, so that one question cannot make the likelihood infinite. */
 const PROBABILITY_MIN = 1e-12;
 
 /** A number about predictions of one question type; NaN where there are none. */
@@ -19,8 +19,8 @@ export const accuracy: Metric = (predictions) =>
   mean(predictions.map((prediction) => Number(isCorrect(prediction))));
 
 /**
- * The mean over classes of the share of each that is found. A noul's classes are no and yes, a score's its levels; the
- * options of a choice mean something within their set only.
+ * The mean over classes of the recall of each. A noul's classes are no and yes, a score's its levels; the
+ * options of a choice have a meaning only within their set.
  */
 export const balancedAccuracy: Metric = (predictions) => {
   const classes = new Map<string, { found: number; all: number }>();
@@ -34,7 +34,7 @@ export const balancedAccuracy: Metric = (predictions) => {
   return mean([...classes.values()].map(({ found, all }) => found / all));
 };
 
-/** The name of the right class, the same for every question that has this class. */
+/** Returns the name of the right class, which is the same for all questions with this class. */
 function trueClass({ type, source, classes, answer }: Prediction): string {
   switch (type) {
     case 'noul':
@@ -45,11 +45,11 @@ function trueClass({ type, source, classes, answer }: Prediction): string {
   }
 }
 
-/** What guessing evenly among the classes would get right. */
+/** The accuracy of a uniform guess among the classes. */
 export const chance: Metric = (predictions) => mean(predictions.map(({ classes }) => 1 / classes.length));
 
 /**
- * The squared distance of the probabilities from what is true, as expected over those who labelled it. It is from 0 to
+ * The squared distance of the probabilities from the truth, as expected over the annotators. It is from 0 to
  * 1 for a noul (its probability of yes only), and from 0 to 2 otherwise (all classes).
  */
 export const brier: Metric = (predictions) => mean(predictions.map(brierOf));
@@ -71,7 +71,7 @@ function brierOf({ type, probabilities, target }: Prediction): number {
   }
 }
 
-/** The mean negative logarithm (in nats) of the probability of what is true, as expected over those who labelled it. */
+/** The mean negative logarithm (in nats) of the true class's probability, as expected over the annotators. */
 export const negativeLogLikelihood: Metric = (predictions) =>
   mean(
     predictions.map(({ probabilities, target }) =>
@@ -83,7 +83,7 @@ export const negativeLogLikelihood: Metric = (predictions) =>
     ),
   );
 
-/** The predictions of one bin: how many, what the model said on average, and what was so. */
+/** The predictions of one bin: their number, the mean prediction, and the observed rate. */
 export interface ReliabilityBin {
   readonly from: number;
   readonly to: number;
@@ -92,7 +92,9 @@ export interface ReliabilityBin {
   readonly observed: number;
 }
 
-/** A probability that the model gave, and whether it was so: yes for a noul, its own answer being right otherwise. */
+/**
+ * Returns a predicted probability and its outcome: of yes for a noul, otherwise of the answer being right.
+ */
 function claim(prediction: Prediction): { readonly probability: number; readonly outcome: number } {
   switch (prediction.type) {
     case 'noul':
@@ -103,7 +105,7 @@ function claim(prediction: Prediction): { readonly probability: number; readonly
   }
 }
 
-/** The bins of a reliability diagram that have predictions, from low to high. */
+/** Returns the bins of a reliability diagram that have predictions, from low to high. */
 export function reliabilityBins(predictions: readonly Prediction[]): readonly ReliabilityBin[] {
   const bins = Array.from({ length: CALIBRATION_BINS }, () => ({ count: 0, predicted: 0, observed: 0 }));
   for (const prediction of predictions) {
@@ -129,7 +131,7 @@ export function reliabilityBins(predictions: readonly Prediction[]): readonly Re
   );
 }
 
-/** Expected calibration error: the mean gap between what the model said and what was so, over ten equal bins. */
+/** Expected calibration error: the mean gap between prediction and observation, over ten equal bins. */
 export const expectedCalibrationError: Metric = (predictions) => {
   const gap = reliabilityBins(predictions).reduce(
     (sum, { count, predicted, observed }) => sum + count * Math.abs(predicted - observed),
@@ -138,19 +140,19 @@ export const expectedCalibrationError: Metric = (predictions) => {
   return gap / predictions.length;
 };
 
-/** The largest share of questions that can be left to the model so that at most 5% of them are answered wrong. */
+/** The largest share of questions that can be automatic with at most 5% wrong answers. */
 export const automaticShare: Metric = (predictions) => {
   const threshold = automaticThreshold(predictions);
   return automaticAnswers(predictions, () => threshold).share;
 };
 
 /**
- * The mean distance of the expected level from the true one, in levels; of scores only, NaN for other types. The
+ * The mean distance of the expected level from the true one, in levels; NaN for types without levels. The
  * expected level is the mean of the levels by their probabilities, as in the answer to a score.
  */
 export const meanAbsoluteLevelError: Metric = (predictions) => mean(predictions.flatMap(levelErrors));
 
-/** None for a type without levels. */
+/** Returns the error in levels; none for a type without levels. */
 function levelErrors({ type, probabilities, answer }: Prediction): readonly number[] {
   switch (type) {
     case 'noul':
@@ -161,7 +163,7 @@ function levelErrors({ type, probabilities, answer }: Prediction): readonly numb
   }
 }
 
-/** Every metric that is reported, by its name in a report. */
+/** Every reported metric, by its name in a report. */
 export const METRICS = {
   accuracy,
   balanced_accuracy: balancedAccuracy,

@@ -1,11 +1,12 @@
 import type { QuestionType } from '../questions/question.ts';
 
 /**
- * What the model said to a question whose answer is known; classes as in `LabelledQuestion`. Probabilities are those
- * of `classProbabilities`: a noul committed to one side, as in its answer, would hide how sure the model is.
+ * The model's answer to a question with a known answer; classes as in `LabelledQuestion`. Probabilities are
+ * those of `classProbabilities`. A noul committed to one side, as in its answer, would hide the model's
+ * confidence.
  */
 export interface Prediction {
-  /** The set that the record belongs to. */
+  /** The set of the record. */
   readonly source: string;
   /** The record, so that questions about one record are drawn together. */
   readonly record: string;
@@ -16,7 +17,9 @@ export interface Prediction {
   readonly target: readonly number[];
 }
 
-/** The most likely class; of equal ones the first, but yes for a noul at one half, as its answer would say. */
+/**
+ * Returns the most likely class; of equal ones the first, but yes for a noul at one half, as in its answer.
+ */
 export function predictedClass(type: QuestionType, probabilities: readonly number[]): number {
   switch (type) {
     case 'noul':
@@ -27,12 +30,12 @@ export function predictedClass(type: QuestionType, probabilities: readonly numbe
   }
 }
 
-/** The probability that the model gives to its own answer. */
+/** Returns the probability that the model gives to its own answer. */
 export function confidenceOf(prediction: Prediction): number {
   return prediction.probabilities[predictedClass(prediction.type, prediction.probabilities)] ?? 0;
 }
 
-/** Whether the most likely class is the right one. */
+/** Returns true if the most likely class is the right one. */
 export function isCorrect(prediction: Prediction): boolean {
   return predictedClass(prediction.type, prediction.probabilities) === prediction.answer;
 }

@@ -2,7 +2,7 @@ import { isJsonArray, type JsonValue } from '../json/json-value.ts';
 import type { Question } from '../questions/question.ts';
 import type { EvalCase } from './cases.ts';
 
-/** Changes to a request that should leave its answers as they were. */
+/** Changes to a request that should not change its answers. */
 export const PROBES = [
   'options_reversed',
   'option_added',
@@ -12,14 +12,14 @@ export const PROBES = [
 ] as const;
 export type Probe = (typeof PROBES)[number];
 
-/** A changed request. `asked[i]` is the question of the case that the request's question `i` is; the rest are extra. */
+/** A changed request. `asked[i]` is the case's question of the request's question `i`; the rest are extra. */
 export interface ProbedRequest {
   readonly state: JsonValue;
   readonly questions: readonly Question[];
   readonly asked: readonly number[];
 }
 
-/** An option that answers no question about anything else. */
+/** An option that is the right answer to no other question. */
 const ADDED_OPTION = { id: 'lighthouse_paint', description: 'the paint of a lighthouse' } as const;
 
 const UNRELATED_QUESTIONS: readonly Question[] = [
@@ -36,11 +36,11 @@ const UNRELATED_QUESTIONS: readonly Question[] = [
   },
 ];
 
-/** Text that bears on no question; our own, so that it is in no set. */
+/** Text that is irrelevant to every question; our own, so that it is in no set. */
 const IRRELEVANT_TEXT =
   'Page 3 of 7. This page was printed on recycled paper. The margin on the left is for binding.';
 
-/** The same question in other words: what is asked stays, whatever it is. */
+/** Rewordings of a question that keep its meaning, whatever it is. */
 const REWORDINGS: readonly ((instructions: string) => string)[] = [
   (instructions) => `Read the record and answer this: ${instructions}`,
   (instructions) => `${instructions} Answer from the record alone.`,
@@ -48,7 +48,10 @@ const REWORDINGS: readonly ((instructions: string) => string)[] = [
   (instructions) => `Here is what we need to know. ${instructions}`,
 ];
 
-/** The case's request with one change; undefined where the change does not apply to any of its questions. */
+/**
+ * Returns the case's request with one change; undefined where the change does not apply to any of its
+ * questions.
+ */
 export function probed(probe: Probe, subject: EvalCase): ProbedRequest | undefined {
   const questions = subject.questions.map(({ question }) => question);
   switch (probe) {
@@ -81,12 +84,15 @@ export function probed(probe: Probe, subject: EvalCase): ProbedRequest | undefin
   }
 }
 
-/** A number drawn by the case's digest, so that every run of a case draws the same. */
+/** Returns a number drawn by the case's digest, so that every run of a case draws the same. */
 function drawnNumber({ digest }: EvalCase, question: number): number {
   return Number.parseInt(digest.slice(0, 8), 16) + question;
 }
 
-/** Only the questions that the change applies to are asked again: the others would say nothing about it. */
+/**
+ * Returns a request with only the questions that the change applies to, because the others would show
+ * nothing.
+ */
 function changed(subject: EvalCase, questions: readonly (Question | undefined)[]): ProbedRequest | undefined {
   const applied = questions.flatMap((question, index) =>
     question === undefined ? [] : [{ question, index }],
@@ -99,7 +105,10 @@ function changed(subject: EvalCase, questions: readonly (Question | undefined)[]
   };
 }
 
-/** Only a choice's order means nothing: a noul's two sides have names, and a score's levels are a scale. */
+/**
+ * Reverses the options of a choice, whose order alone has no meaning: a noul's two sides have names, and a
+ * score's levels are a scale.
+ */
 function reversed(question: Question): Question | undefined {
   switch (question.type) {
     case 'choice':
@@ -110,7 +119,10 @@ function reversed(question: Question): Question | undefined {
   }
 }
 
-/** A choice with one more option at a drawn place: at the end, the options before it could not see it. */
+/**
+ * Returns a choice with one more option at a drawn position. At the end, the options before it could not see
+ * it.
+ */
 function withAddedOption(question: Question, number: number): Question | undefined {
   switch (question.type) {
     case 'choice': {

@@ -1,11 +1,14 @@
 import type { RunProgress } from './run.ts';
 
 const BAR_WIDTH = 30;
-/** At most this often on a terminal, and this often in a log. */
+/** The shortest intervals of updates, on a terminal and in a log. */
 const TERMINAL_INTERVAL_MS = 100;
 const LOG_INTERVAL_MS = 30_000;
 
-/** A run's progress as one line; the time left is judged by what this process did in `elapsed_ms`. */
+/**
+ * Returns a run's progress as one line; the time left is estimated from the work of this process in
+ * `elapsed_ms`.
+ */
 function progressLine({ done, total, done_now }: RunProgress, elapsed_ms: number): string {
   const share = total === 0 ? 1 : done / total;
   const filled = Math.round(share * BAR_WIDTH);
@@ -14,7 +17,7 @@ function progressLine({ done, total, done_now }: RunProgress, elapsed_ms: number
   return `${bar} ${done}/${total} ${(100 * share).toFixed(0)}%${left === null ? '' : `, ${duration(left)} left`}`;
 }
 
-/** A duration for people: the two largest units. */
+/** Returns a duration for people: the two largest units. */
 function duration(milliseconds: number): string {
   const seconds = Math.ceil(milliseconds / 1000);
   if (seconds < 60) return `${seconds} s`;
@@ -23,7 +26,7 @@ function duration(milliseconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** Shows progress on a stream: one line that is rewritten on a terminal, a line now and then elsewhere. */
+/** Shows progress on a stream: one line that is rewritten on a terminal, a line at intervals elsewhere. */
 export class ProgressBar {
   readonly #started_ms: number;
   #shown_ms = Number.NEGATIVE_INFINITY;

@@ -1,7 +1,10 @@
-/** Numbers from 0 (inclusive) to 1 (exclusive). */
+/** Returns numbers from 0 (inclusive) to 1 (exclusive). */
 export type Random = () => number;
 
-/** Random numbers that are the same for the same seed: Tommy Ettinger's mulberry32, enough for sampling. */
+/**
+ * Returns random numbers that are the same for the same seed: Tommy Ettinger's mulberry32, sufficient for
+ * sampling.
+ */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -12,7 +15,9 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-/** The items in an order drawn by `random` (Fisher and Yates): every order is as likely. */
+/**
+ * Returns the items in an order drawn by `random` (Fisher and Yates), in which every order is equally likely.
+ */
 export function shuffled<Item>(items: readonly Item[], random: Random): Item[] {
   const drawn: Item[] = [];
   items.forEach((item, index) => {

@@ -6,7 +6,7 @@ import { XzReadableStream } from 'xz-decompress';
 import { errorMessage } from '../error-message.ts';
 import { CasesError, type EvalCase, parseCase } from './cases.ts';
 
-/** A cases file as it was read. */
+/** A parsed cases file. */
 export interface CasesFile {
   /** SHA-256 of its lines, uncompressed, in hex. */
   readonly sha256: string;
@@ -14,8 +14,8 @@ export interface CasesFile {
 }
 
 /**
- * The records of a cases file: JSON lines, compressed where the name ends in `.gz` or `.xz`. Throws `CasesError` when
- * the file cannot be read, is cut, has no record, or has a line that is no record.
+ * Reads the records of a cases file: JSON lines, compressed where the name ends in `.gz` or `.xz`. Throws
+ * `CasesError` when the file is unreadable, truncated or empty, or has a line that is not a record.
  */
 export async function readCases(path: string): Promise<CasesFile> {
   const hash = createHash('sha256');

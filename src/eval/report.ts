@@ -25,7 +25,7 @@ export interface GroupResult {
 /** The results with the model's own scores, or with its calibrated ones. */
 export interface Results {
   readonly types: readonly (GroupResult & {
-    /** The mean over sets of the accuracy in each, so that no set counts for more because it is larger. */
+    /** The mean of the accuracies of the sets, so that a larger set does not weigh more. */
     readonly accuracy_over_sets: number;
     readonly reliability: readonly ReliabilityBin[];
     readonly abstaining: Abstaining;
@@ -38,13 +38,13 @@ export interface ProbeResult extends Steadiness {
   readonly type: QuestionType;
 }
 
-/** All that `tds eval` found, as it is written in JSON. */
+/** All results of `tds eval`, as written in JSON. */
 export interface EvalReport {
   readonly created: string;
   readonly cases: {
     readonly file: string;
     readonly sha256: string;
-    /** In the file, and of those the ones that this report is about. */
+    /** The number in the file, and the number in this report. */
     readonly records: number;
     readonly evaluated: number;
     /** Records whose questions do not fit into the model's context. */
@@ -53,12 +53,12 @@ export interface EvalReport {
   readonly model: Omit<MeasuredFacts, 'calibrated'>;
   readonly mode: Mode;
   readonly seed: number;
-  /** What thresholds are measured by, out of fold. */
+  /** The folds by which thresholds are measured. */
   readonly folds: { readonly count: number; readonly by: FoldBy };
   readonly uncalibrated: Results;
   /** Null where the weights have no calibration. */
   readonly calibrated: Results | null;
-  /** Results of the answers as they are served: calibrated where there is a calibration. */
+  /** The results of the served answers: calibrated where there is a calibration. */
   readonly stability: readonly ProbeResult[];
   readonly latency_ms: { readonly mean: number; readonly p50: number; readonly p95: number };
   readonly tokens: { readonly total: number; readonly per_record: number; readonly per_question: number };
@@ -69,21 +69,21 @@ export interface ReportInput {
   readonly cases_file: string;
   readonly cases_sha256: string;
   readonly records: number;
-  /** Those that were to be evaluated; what the file has no scores of is left out. */
+  /** The cases to evaluate; those without scores in the file are left out. */
   readonly cases: readonly EvalCase[];
   readonly file: ScoreFile;
   readonly model: MeasuredFacts;
   readonly mode: Mode;
   readonly temperatures: TypeTemperatures | undefined;
   readonly seed: number;
-  /** As for `fitCalibration`: the same seed makes the same folds. */
+  /** As for `fitCalibration`: the same seed gives the same folds. */
   readonly folds: number;
   readonly fold_by: FoldBy;
-  /** Draws behind every confidence interval. */
+  /** The draws for every confidence interval. */
   readonly resamples: number;
 }
 
-/** What the scores in the file say about the cases; the same input gives the same report. */
+/** Returns the report on the scores in the file for the cases; the same input gives the same report. */
 export function evalReport(input: ReportInput): EvalReport {
   const { cases, file, mode, temperatures } = input;
   const entries = cases.flatMap((subject) => file.get(subject.digest, 'original') ?? []);
@@ -158,7 +158,7 @@ function resultsOf(
   };
 }
 
-/** The mean over sets of the accuracy in each. */
+/** Returns the mean of the accuracies of the sets. */
 function meanOverSets(predictions: readonly Prediction[]): number {
   const sets = [...Map.groupBy(predictions, ({ source }) => source).values()];
   return sets.reduce((sum, set) => sum + accuracy(set), 0) / sets.length;

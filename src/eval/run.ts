@@ -8,24 +8,24 @@ import { PROBES, probed } from './probes.ts';
 import { type Random, shuffled } from './random.ts';
 import type { ScoreFile, Variant } from './score-file.ts';
 
-/** How far a run is, in requests to the model. */
+/** The progress of a run, in requests to the model. */
 export interface RunProgress {
   readonly done: number;
   readonly total: number;
-  /** How many of those done this process did itself; the rest were in the score file. */
+  /** The number of them that this process did itself; the rest were in the score file. */
   readonly done_now: number;
 }
 
 export interface RunOptions {
-  /** What is kept are its own scores. */
+  /** The model, whose uncalibrated scores are stored. */
   readonly model: MeasuredModel;
   readonly mode: Mode;
   readonly file: ScoreFile;
   readonly clock: Pick<Clock, 'monotonic_ms'>;
-  /** How many of the records are asked again with every change of `PROBES`. */
+  /** The number of records that are repeated with every change of `PROBES`. */
   readonly probed_records: number;
   readonly onProgress?: (progress: RunProgress) => void;
-  /** Asked between two requests: whether to stop there. What was done is in the file. */
+  /** Called between two requests; true stops the run. Finished requests are in the file. */
   readonly isStopped?: () => boolean;
 }
 
@@ -38,8 +38,8 @@ interface Task {
 }
 
 /**
- * The `limit` records that a run asks about, in the order in which they are asked. The order is drawn, so that what a
- * limit or an interruption leaves is a fair sample of all sets.
+ * Returns the `limit` records of a run, in the order of its requests. The order is drawn, so that any
+ * beginning of it is a fair sample of all sets.
  */
 export function drawCases(
   cases: readonly EvalCase[],
@@ -49,7 +49,10 @@ export function drawCases(
   return shuffled(cases, random).slice(0, limit);
 }
 
-/** Asks the model all that is not in the score file yet, one request after the other. True when nothing is left. */
+/**
+ * Sends the model all requests that the score file lacks, one after the other. Returns true when none is
+ * left.
+ */
 export async function runCases(cases: readonly EvalCase[], options: RunOptions): Promise<boolean> {
   const tasks = cases.flatMap((subject, index) => tasksOf(subject, index < options.probed_records));
   const waiting = tasks.filter(

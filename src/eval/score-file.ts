@@ -7,7 +7,7 @@ import { MODES } from '../questions/question.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { PROBES } from './probes.ts';
 
-/** What the scores of a file depend on, besides the requests themselves. */
+/** The facts that the scores of a file depend on, besides the requests themselves. */
 const Header = Type.Object({
   weights_sha256: Type.String(),
   profile: Type.String(),
@@ -19,25 +19,27 @@ export type ScoreFileHeader = Static<typeof Header>;
 const Variant = Type.Union([Type.Literal('original'), ...PROBES.map((probe) => Type.Literal(probe))]);
 export type Variant = Static<typeof Variant>;
 
-/** The model's uncalibrated scores for one request; a record and its questions are present as a digest only. */
+/**
+ * The model's uncalibrated scores for one request; a record and its questions are stored only as a digest.
+ */
 const Entry = Type.Object({
   digest: Type.String(),
   variant: Variant,
-  /** A list a question asked; null when the model refused the request. */
+  /** One list for each question; null when the model refused the request. */
   scores: Type.Union([Type.Array(Type.Array(Type.Number())), Type.Null()]),
   input_tokens: Type.Integer({ minimum: 0 }),
   latency_ms: Type.Number({ minimum: 0 }),
 });
 export type ScoreEntry = Static<typeof Entry>;
 
-/** The scores cannot be kept or continued. The message is one sentence that says what to do. */
+/** The scores cannot be stored or continued. The message is one sentence with advice. */
 export class ScoreFileError extends Error {
   override readonly name = 'ScoreFileError';
 }
 
 /**
- * Scores on disk, a JSON line each. An interrupted run goes on where it stopped, and one run of the model serves `tds
- * eval` and `tds calibrate`. A line that was being written when the process died is dropped.
+ * Scores on disk, a JSON line each. An interrupted run continues from them, and one run of the model serves
+ * `tds eval` and `tds calibrate`. An incomplete line of a process that died is dropped.
  */
 export class ScoreFile {
   readonly #entries = new Map<string, ScoreEntry>();
@@ -86,7 +88,7 @@ export class ScoreFile {
     return this.#entries.get(keyOf({ digest, variant }));
   }
 
-  /** Keeps an entry; it is in the file when this returns. Throws `ScoreFileError`. */
+  /** Stores an entry; it is in the file on return. Throws `ScoreFileError`. */
   add(entry: ScoreEntry): void {
     try {
       appendFileSync(this.#descriptor, `${JSON.stringify(entry)}\n`);
@@ -125,7 +127,7 @@ function parse(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    // Nothing is lost: the caller refuses a line that is no header or entry.
+    // Nothing is lost: the caller refuses a line that is neither header nor entry.
     return undefined;
   }
 }

@@ -1,30 +1,32 @@
 import type { Prediction } from './predictions.ts';
 import { predictedClass } from './predictions.ts';
 
-/** A question's answer before a change of the request that should not matter, and after it. */
+/** A question's answer before and after an irrelevant change of the request. */
 export interface AnswerPair {
   readonly before: Prediction;
-  /** The answer to the changed question; its classes may be in another order, and there may be more of them. */
+  /**
+   * The answer to the changed question; its classes may be in another order, and there may be more of them.
+   */
   readonly after: Pick<Prediction, 'classes' | 'probabilities'>;
 }
 
-/** How steady answers were under one kind of change. */
+/** The stability of answers under one kind of change. */
 export interface Steadiness {
   readonly questions: number;
-  /** The share of questions whose answer became another one. */
+  /** The share of questions whose answer changed. */
   readonly flip_rate: number;
-  /** Mean total variation distance between the probabilities: 0 when none moved, 1 when all of it moved. */
+  /** The mean total variation distance between the probabilities: 0 when none moved, 1 when all did. */
   readonly mean_change: number;
 }
 
-/** Flips and mean change over the pairs; NaN where there are none. */
+/** Returns the flip rate and mean change over the pairs; NaN where there are none. */
 export function steadiness(pairs: readonly AnswerPair[]): Steadiness {
   const flips = pairs.filter(flipped).length;
   const change = pairs.reduce((sum, pair) => sum + totalVariation(pair), 0);
   return { questions: pairs.length, flip_rate: flips / pairs.length, mean_change: change / pairs.length };
 }
 
-/** Whether the answer became another class. */
+/** Returns true if the answer became another class. */
 export function flipped({ before, after }: AnswerPair): boolean {
   return (
     before.classes[predictedClass(before.type, before.probabilities)] !==
@@ -32,7 +34,7 @@ export function flipped({ before, after }: AnswerPair): boolean {
   );
 }
 
-/** The probability that moved from one class to another; what went to a new class has moved too. */
+/** Returns the probability that moved from one class to another, including new classes. */
 export function totalVariation({ before, after }: AnswerPair): number {
   const then = new Map(before.classes.map((name, index) => [name, before.probabilities[index] ?? 0]));
   const now = new Map(after.classes.map((name, index) => [name, after.probabilities[index] ?? 0]));

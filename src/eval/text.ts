@@ -5,7 +5,7 @@ import type { EvalReport, GroupResult, Results } from './report.ts';
 /** A table as rows of cells; the first row is the headings. */
 export type Table = readonly (readonly string[])[];
 
-/** What each probe did, for people. */
+/** The changes of the probes, in words. */
 const PROBE_NAMES = {
   options_reversed: 'options reversed',
   option_added: 'an option added',
@@ -26,10 +26,10 @@ const METRIC_HEADINGS = [
   'AUTOMATIC AT 5%',
   'LEVEL ERROR',
 ];
-/** A threshold is printed in parts of this. */
+/** Thresholds are printed in this many parts of one. */
 const THRESHOLD_PARTS = 10_000;
 
-/** A number to three digits; a dash where there is none. */
+/** Returns a number with three decimals; a dash where there is none. */
 export function number(value: number): string {
   return Number.isFinite(value) ? value.toFixed(3) : '-';
 }
@@ -38,7 +38,7 @@ function percent(share: number): string {
   return `${Number((100 * share).toFixed(1))}%`;
 }
 
-/** A number with its 95% interval. */
+/** Returns a number with its 95% interval. */
 function interval({ value, low, high }: Estimate): string {
   return Number.isFinite(low) ? `${number(value)} [${number(low)}, ${number(high)}]` : number(value);
 }
@@ -56,7 +56,7 @@ function metricCells({ metrics }: GroupResult, show: (estimate: Estimate) => str
   ];
 }
 
-/** The results before calibration, and after it where there is one. */
+/** Returns the results before calibration, and after it where there is one. */
 function stagesOf(report: EvalReport): readonly { readonly name: string; readonly results: Results }[] {
   return [
     { name: 'uncalibrated', results: report.uncalibrated },
@@ -64,7 +64,7 @@ function stagesOf(report: EvalReport): readonly { readonly name: string; readonl
   ];
 }
 
-/** The results by type, before calibration and after it. */
+/** Returns the results by type, before calibration and after it. */
 export function typeTable(report: EvalReport): Table {
   return [
     ['TYPE', 'SCORES', 'QUESTIONS', 'SETS', 'OVER SETS', ...METRIC_HEADINGS],
@@ -81,7 +81,7 @@ export function typeTable(report: EvalReport): Table {
   ];
 }
 
-/** From which confidence on answers are automatic, and what that comes to, here and out of fold. */
+/** Returns the confidence from which answers are automatic, and the results, here and out of fold. */
 export function abstainingTable(report: EvalReport): Table {
   const cells = (automatic: Automatic | null) =>
     automatic === null
@@ -101,13 +101,13 @@ export function abstainingTable(report: EvalReport): Table {
   ];
 }
 
-/** Rounded up: what is less sure than the threshold itself is never let through. */
+/** Returns the threshold rounded up, so that no less confident answer passes. */
 function thresholdText(threshold: number | null): string {
   if (threshold === null) return 'none';
   return (Math.ceil(threshold * THRESHOLD_PARTS) / THRESHOLD_PARTS).toFixed(4);
 }
 
-/** The results by type and set, of the answers as they are served. */
+/** Returns the results of the served answers, by type and set. */
 export function setTable(report: EvalReport): Table {
   return [
     ['TYPE', 'SET', 'QUESTIONS', ...METRIC_HEADINGS],
@@ -121,7 +121,7 @@ export function setTable(report: EvalReport): Table {
   ];
 }
 
-/** How much answers moved under every change that should not matter. */
+/** Returns the changes of answers under every irrelevant change of the request. */
 export function stabilityTable(report: EvalReport): Table {
   return [
     ['CHANGE', 'TYPE', 'QUESTIONS', 'FLIPPED', 'MEAN CHANGE'],
@@ -135,7 +135,7 @@ export function stabilityTable(report: EvalReport): Table {
   ];
 }
 
-/** What was evaluated, and what it cost, a sentence a line. */
+/** Returns a summary of the evaluation and its cost, one sentence a line. */
 export function summaryLines(report: EvalReport): readonly string[] {
   const { cases, model, latency_ms, tokens } = report;
   return [

@@ -4,7 +4,7 @@ import type { Mode } from '../questions/question.ts';
 import type { MeasuredModel } from './measured-model.ts';
 import { ScoreFile, ScoreFileError } from './score-file.ts';
 
-/** Where the files of `tds eval` lie: one folder, and one name for each cases file and mode. */
+/** The folder of the files of `tds eval`, which have one name for each cases file and mode. */
 export interface Workspace {
   readonly directory: string;
   readonly cases_file: string;
@@ -12,7 +12,7 @@ export interface Workspace {
 
 type FileKind = 'scores.jsonl' | 'json' | 'html';
 
-/** The path of one of these files. */
+/** Returns the path of one of these files. */
 export function workspacePath({ directory, cases_file }: Workspace, mode: Mode, kind: FileKind): string {
   const name = basename(cases_file)
     .replace(/\.(xz|gz)$/, '')
@@ -20,7 +20,7 @@ export function workspacePath({ directory, cases_file }: Workspace, mode: Mode, 
   return join(directory, `${name}.${mode}.${kind}`);
 }
 
-/** The scores that the model has given so far; an empty file at first. Throws `ScoreFileError`. */
+/** Opens the file of the model's scores so far, empty at first. Throws `ScoreFileError`. */
 export function openScores(
   workspace: Workspace,
   { facts }: Pick<MeasuredModel, 'facts'>,

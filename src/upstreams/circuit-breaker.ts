@@ -1,13 +1,14 @@
 import type { BreakerState } from '../models/model-life.ts';
 
-/** Requests of one member that fail one after the other before it gets no more. */
+/** The consecutive failures of a member's requests after which it gets no more. */
 const FAILURES_MAX = 3;
-/** How long a member that failed its trial rests before the next one: twice as long each time, up to the most. */
+/** The rest of a member after a failed trial: twice as long each time, up to the maximum. */
 const REST_MIN_MS = 1_000;
 const REST_MAX_MS = 30_000;
 
 /**
- * Whether a member gets requests. At the start and after failures it is tried with a small question of our own first. No client's request is the experiment. Pure: the time is an argument.
+ * Decides if a member gets requests. At the start and after failures it first gets a health probe, so that no
+ * client's request is the experiment. Pure: the time is an argument.
  */
 export class CircuitBreaker {
   #state: BreakerState = 'untried';
@@ -15,19 +16,22 @@ export class CircuitBreaker {
   #rest_ms = REST_MIN_MS;
   #due_ms = Number.NEGATIVE_INFINITY;
 
-  /** `closed`: it gets requests. `open`: it failed and waits for a trial. `half_open`: it is being tried. `untried`: never. */
+  /**
+   * The state. `closed`: it gets requests. `open`: it failed and waits for a trial. `half_open`: it is on
+   * trial. `untried`: it had none yet.
+   */
   get state(): BreakerState {
     return this.#state;
   }
 
-  /** A request was answered. One that comes late, when others have failed since, proves nothing. */
+  /** Notes an answered request. A late answer, after the failures of others, proves nothing. */
   succeeded(): void {
     if (this.#state === 'closed') this.#failures = 0;
   }
 
   /**
-   * A request failed. The trial is due at once when it was one too many. The requests may have been the cause, and then
-   * the member is back after one small question.
+   * Notes a failed request. After one too many, the trial is due at once: if the requests were the cause, the
+   * member is back after one health probe.
    */
   failed(): void {
     if (this.#state !== 'closed') return;
@@ -38,8 +42,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * What was learned of the member may hold no more: it is tried as a new one, at once or from a time on. A trial that
-   * runs goes on.
+   * Makes the member untrusted, because it may have changed: it gets a trial as a new one, at once or from a
+   * time on. A running trial goes on.
    */
   distrust(due_ms = Number.NEGATIVE_INFINITY): void {
     if (this.#state === 'half_open' || this.#state === 'untried') return;
@@ -49,7 +53,7 @@ export class CircuitBreaker {
     this.#due_ms = due_ms;
   }
 
-  /** Begins a trial where one is due; whoever gets true makes it, and tells how it ended. */
+  /** Begins a trial if one is due. If it returns true, the caller makes the trial and reports its result. */
   beginTrial(now_ms: number): boolean {
     const is_waiting = this.#state === 'open' || this.#state === 'untried';
     if (!is_waiting || now_ms < this.#due_ms) return false;
@@ -63,7 +67,7 @@ export class CircuitBreaker {
     this.#rest_ms = REST_MIN_MS;
   }
 
-  /** The next trial is due after a rest: of that length, or, for a failure, twice as long as the last one. */
+  /** Notes a failed trial. The next one is due after a rest: the given one, or twice the last one. */
   trialFailed(now_ms: number, rest_ms?: number): void {
     this.#state = 'open';
     this.#due_ms = now_ms + (rest_ms ?? this.#rest_ms);

@@ -4,21 +4,21 @@ import { ModelUnavailable } from '../models/lifecycle.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
-/** What a member is asked with. Never logged. */
+/** The credentials for a member. Never logged. */
 export interface Credentials {
   /** The bearer token; null for none. */
   readonly token: string | null;
-  /** Certificates (PEM) that are trusted instead of the system's; null for those. */
+  /** Certificates (PEM) that are trusted instead of the system's; null for the system's. */
   readonly certificates: string | null;
 }
 
-/** What a header can carry. */
+/** The texts that a header can carry. */
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 
-/** What the files of one member, or of several, said last. */
+/** The last content of the files of one member, or of several. */
 interface LastRead {
   credentials: Credentials | undefined;
-  /** Why the files cannot be read, which was reported. */
+  /** The reported reason why the files cannot be read. */
   unreadable: string | undefined;
 }
 
@@ -26,7 +26,7 @@ interface LastRead {
 export class CredentialFiles {
   readonly #ca_file: string | null;
   readonly #onProblem: (error: unknown) => void;
-  /** By the path of the token. */
+  /** The last content by the path of the token. */
   readonly #last = new Map<string | null, LastRead>();
 
   constructor(ca_file: string | null, onProblem: (error: unknown) => void) {
@@ -35,8 +35,8 @@ export class CredentialFiles {
   }
 
   /**
-   * The files as they are now; null for no token. A failure is reported once until they can be read, and the last
-   * content stays in use. Rejects with `ModelUnavailable` where they never could be read.
+   * Reads the present files; null for no token. A failure is reported once until they can be read, and the
+   * last content stays in use. Rejects with `ModelUnavailable` where they could never be read.
    */
   async read(token_file: string | null): Promise<Credentials> {
     const last = this.#last.get(token_file) ?? { credentials: undefined, unreadable: undefined };

@@ -8,21 +8,24 @@ import { combinedScores, type Reading, readingsOf } from './readings.ts';
 import { DECISION_PATH, readAnswer, requestBody, type SystemOneAnswer } from './systemone.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
-/** What is needed of a model. */
+/** The facts about a model that its calls need. */
 export interface DecisionAskingOptions {
-  /** What the servers call the model; null where a request names none. */
+  /** The servers' name of the model; null where requests name none. */
   readonly model: string | null;
   readonly context_tokens: number;
   readonly onProblem: (error: unknown) => void;
 }
 
-/** `systemone`: the servers are asked for decisions, and make their own plans. */
+/** The protocol `systemone`: the servers decide, and make their own plans. */
 export class DecisionAsking implements Asking {
   readonly profile = 'systemone';
 
   constructor(private readonly options: DecisionAskingOptions) {}
 
-  /** The most that the request is billed for. The servers make their own plans, so there are none. */
+  /**
+   * Returns the most tokens that the request can be billed. The servers make their own plans, so there are
+   * none.
+   */
   plan(input: DecisionInput): Promise<DecisionPlan> {
     const state_bytes = Buffer.byteLength(writeJson(input.state));
     const input_tokens = readingsOf(input)
@@ -80,7 +83,7 @@ export class DecisionAsking implements Asking {
     return estimateTokens(state_bytes, questions, this.options.context_tokens);
   }
 
-  /** Never more than was held. */
+  /** Returns the billed tokens, at most those held. */
   #billed({ input_tokens }: SystemOneAnswer, { most, likely }: TokenEstimate): number {
     if (input_tokens === null) return likely;
     if (input_tokens <= most) return input_tokens;

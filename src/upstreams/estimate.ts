@@ -1,24 +1,24 @@
 import type { Question } from '../questions/question.ts';
 import { questionsBody } from './systemone.ts';
 
-/** What a server's own words around a record, a question and an option take at most. */
+/** The most tokens of a server's own words around a record, a question and an option. */
 const TOKENS_PER_REQUEST = 256;
 const TOKENS_PER_QUESTION = 64;
 const TOKENS_PER_OPTION = 16;
-/** In English text. */
+/** The average in English text. */
 const BYTES_PER_TOKEN = 4;
 
-/** How many tokens a call takes, as far as a service knows that does not have the model's vocabulary. */
+/** An estimate of a call's tokens, without the model's vocabulary. */
 export interface TokenEstimate {
-  /** No known server reads more: what is held. */
+  /** An upper bound for all known servers, for which credit is held. */
   readonly most: number;
-  /** What is billed where a server does not say what it read, and what decides whose turn it is. */
+  /** The likely number. It is billed where a server does not report its tokens, and counts for fair turns. */
   readonly likely: number;
 }
 
 /**
- * The tokens of a call. A token is at least one byte of what is read. A server reads the record and the questions, with
- * words of its own around them, and for each question at most the context.
+ * Estimates the tokens of a call. A token is at least one byte. A server reads the record and the questions,
+ * with words of its own around them, and for each question at most the context.
  */
 export function estimateTokens(
   state_bytes: number,

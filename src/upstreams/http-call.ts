@@ -2,29 +2,29 @@ import { systemErrorCode } from '../system-error-code.ts';
 import type { Credentials } from './credentials.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
-/** The longest answer: a request's option names and levels come back in it, at worst escaped. */
+/** The longest answer: it repeats a request's option names and levels, at worst escaped. */
 const ANSWER_BYTES_MAX = 8 * 1_024 * 1_024;
-/** As much of an error is looked at as says that a model is loading. */
+/** The bytes of an error that are read: enough to recognize that a model is loading. */
 const ERROR_BYTES_MAX = 16_384;
 /** The longest rest that an upstream may ask for. */
 const RETRY_AFTER_MAX_S = 60;
 
 export interface HttpCall {
-  /** The member's, as it is named in messages. */
+  /** The member's address, as in messages. */
   readonly address: string;
-  /** From the root of the address. */
+  /** The path from the root of the address. */
   readonly path: string;
   /** JSON; null for a GET. */
   readonly body: string | null;
   readonly credentials: Credentials;
-  /** From the call to the end of the answer. */
+  /** The limit from the call to the end of the answer. */
   readonly timeout_ms: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * The text of an upstream's 200. Rejects with the signal's reason, and otherwise with `UpstreamFailed`. A redirect is
- * no answer: the record goes to the address that was given, and nowhere else.
+ * Returns the text of an upstream's 200. Rejects with the signal's reason, and otherwise with
+ * `UpstreamFailed`. A redirect is a failure, because the record may only go to the given address.
  */
 export async function callUpstream(call: HttpCall): Promise<string> {
   const { address, signal } = call;
@@ -59,7 +59,7 @@ function send({ address, path, body, credentials }: HttpCall, signal: AbortSigna
     method: body === null ? 'GET' : 'POST',
     headers: {
       accept: 'application/json',
-      // A small body could unpack to a large one.
+      // A small compressed body could unpack to a large one.
       'accept-encoding': 'identity',
       ...(body === null ? {} : { 'content-type': 'application/json' }),
       ...(token === null ? {} : { authorization: `Bearer ${token}` }),
@@ -67,14 +67,14 @@ function send({ address, path, body, credentials }: HttpCall, signal: AbortSigna
     body,
     redirect: 'manual',
     decompress: false,
-    // Not even to a proxy that the environment names.
+    // The environment's proxy must not get the record either.
     proxy: false,
     signal,
     ...(certificates === null ? {} : { tls: { ca: certificates } }),
   });
 }
 
-/** What the status means, and for a 503 the words by which known servers say that they load. */
+/** Returns the failure of a status; a 503 means loading if it has the words of a known server. */
 async function refusalOf(address: string, response: Response): Promise<UpstreamFailed> {
   const { status } = response;
   const text = await beginningOf(response);
@@ -93,7 +93,7 @@ function retryAfterOf(headers: Headers): number | null {
   return /^\d{1,9}$/.test(text) ? Math.min(RETRY_AFTER_MAX_S, Math.max(1, Number(text))) : null;
 }
 
-/** As far as it comes; nothing is lost where it breaks off. */
+/** Returns the beginning of the text, as far as it arrives. */
 async function beginningOf(response: Response): Promise<string> {
   try {
     return new TextDecoder().decode(await bytesOf(response, ERROR_BYTES_MAX)).slice(0, ERROR_BYTES_MAX);
@@ -110,7 +110,7 @@ async function textOf(response: Response, address: string): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-/** The body; where it is longer than the bound, no more of it than one piece beyond that. */
+/** Returns the body; of one that is too long, at most one piece beyond the bound. */
 async function bytesOf(response: Response, bytes_max: number): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;

@@ -12,19 +12,19 @@ import {
 } from './token-protocol.ts';
 import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 
-/** The logarithm of the smallest number above 0 in 32 bits: a probability that is 0 there is at most that. */
+/** The logarithm of the smallest 32-bit number above 0, an upper bound for a probability that is 0 there. */
 const SMALLEST_LOG = Math.log(2 ** -149);
 
 /**
- * llama.cpp's own `/completion`. Its `n_probs` most likely tokens need not have the wanted ones among them. So the
- * wanted ones get a bias that lifts them above all others. The probabilities are those after sampling, over the `top_k`
- * tokens that are left. These are the wanted ones, and a bias that all of them have changes nothing among them.
+ * llama.cpp's own `/completion`. Its `n_probs` most likely tokens may lack the wanted ones, so the wanted
+ * ones get a bias that puts them above all others. The probabilities are those after sampling, over the
+ * `top_k` remaining tokens. These are the wanted ones, whose ratios an equal bias does not change.
  */
 export const LLAMA_SERVER: TokenProtocol = {
   path: '/completion',
-  // The options of a question are at most 255.
+  // A question has at most 255 options.
   wanted_max: 1_024,
-  // A prompt is reused in the slot that read it, and calls side by side have a slot each.
+  // A prompt is reused only in the slot that read it, and concurrent calls have a slot each.
   is_parallel: false,
   needs: 'It must be a llama-server that knows "post_sampling_probs" and "logit_bias".',
   body,
@@ -43,12 +43,12 @@ function body({ prompt, wanted, model }: TokenQuestion): string {
     logit_bias: wanted.map(({ id }) => [id, WANTED_BIAS]),
     samplers: ['top_k'],
     top_k: wanted.length,
-    // What a server was started with must not change an answer.
+    // The server's start options must not change an answer.
     mirostat: 0,
     grammar: '',
     ignore_eos: false,
     backend_sampling: false,
-    // Otherwise the prompt comes back as text.
+    // Otherwise the response repeats the prompt as text.
     response_fields: ['completion_probabilities', 'tokens_evaluated', 'truncated'],
   });
 }
@@ -63,7 +63,7 @@ function read(text: string, question: TokenQuestion): TokenAnswer {
   if (!isJsonArray(likeliest) || likeliest.length === 0) throw new WrongAnswer(NOT_THE_WANTED);
   const words = new Map(question.wanted.map(({ id, word }) => [id, word]));
   const found = new Map(likeliest.map((entry) => entryOf(entry, words)));
-  // All that are there are wanted; one that is not there has a probability of 0 in 32 bits.
+  // All tokens in the list are wanted ones; a missing one has a probability of 0 in 32 bits.
   if (found.size !== likeliest.length) throw new WrongAnswer(NOT_THE_WANTED);
   return { logits: logitsInOrder(question, found, SMALLEST_LOG), fingerprint: '' };
 }

@@ -13,19 +13,19 @@ import {
 } from './token-protocol.ts';
 import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 
-/** As a server writes the names of tokens that is asked for ids. */
+/** The name of a token in the response to a request by ids. */
 const TOKEN_ID = /^token_id:(\d{1,9})$/;
 
 /**
- * `/v1/completions` of vLLM and SGLang. vLLM 0.26 and later return the tokens of `logprob_token_ids`, whatever
- * `--max-logprobs` is: before the bias, or after it with `--logprobs-mode processed_logprobs`. An older one in that mode
- * does not know the list, and neither does SGLang. Both take the bias into account, so that the wanted tokens are the
- * most likely ones. The bias is the same for all of them, and changes no difference between them. A server that does
- * neither lacks wanted tokens, which the trial question finds out.
+ * `/v1/completions` of vLLM and SGLang. vLLM 0.26 and later return the tokens of `logprob_token_ids`,
+ * whatever `--max-logprobs` is: before the bias, or after it with `--logprobs-mode processed_logprobs`. An
+ * older vLLM in that mode ignores the list, and so does SGLang. Both apply the bias, so that the wanted
+ * tokens are the most likely ones. The bias is equal for all of them, and changes no difference between them.
+ * A server that does neither lacks wanted tokens, which the health probe finds out.
  */
 export const OPENAI: TokenProtocol = {
   path: '/v1/completions',
-  // What vLLM takes in `logprob_token_ids`.
+  // vLLM's limit for `logprob_token_ids`.
   wanted_max: 128,
   is_parallel: true,
   needs:
@@ -44,7 +44,7 @@ function body({ prompt, wanted, model, scope, by_word }: TokenQuestion): string 
     logprob_token_ids: wanted.map(({ id }) => id),
     logit_bias: Object.fromEntries(wanted.map(({ id }) => [String(id), WANTED_BIAS])),
     return_tokens_as_token_ids: !by_word,
-    // What a model comes with, or a server was started with, must not change an answer.
+    // The model's defaults and the server's start options must not change an answer.
     temperature: 1,
     top_p: 1,
     top_k: -1,
@@ -53,7 +53,7 @@ function body({ prompt, wanted, model, scope, by_word }: TokenQuestion): string 
     frequency_penalty: 0,
     repetition_penalty: 1,
     ignore_eos: false,
-    // Prefixes are reused for whoever sends the same salt. It says nothing of whose it is.
+    // Only requests with the same salt share prefixes. The salt does not identify the organization.
     cache_salt: createHash('sha256').update(scope).digest('base64url'),
   });
 }
@@ -66,7 +66,7 @@ function read(text: string, question: TokenQuestion): TokenAnswer {
   const choice = onlyItem(answer.get('choices'));
   const logprobs = isJsonObject(choice) ? choice.get('logprobs') : undefined;
   const likeliest = isJsonObject(logprobs) ? onlyItem(logprobs.get('top_logprobs')) : undefined;
-  // One more, or one less, is another token than the wanted ones, or two of one name.
+  // One token more or less means that another token is in the list, or that two share a name.
   if (!isJsonObject(likeliest) || likeliest.names.length !== question.wanted.length) {
     throw new WrongAnswer(NOT_THE_WANTED);
   }
@@ -86,12 +86,12 @@ function idNamed(name: string, { wanted, by_word }: TokenQuestion): number {
 }
 
 function logprobOf(value: JsonValue | undefined): number {
-  // A rounding may leave a little more than 1 of a probability.
+  // Rounding may make a probability slightly larger than 1.
   if (typeof value === 'number' && value <= 1e-3) return value;
   throw new WrongAnswer('A token has no probability.');
 }
 
-/** What a server says of its configuration and its weights. */
+/** Returns the server's report of its configuration and its weights. */
 function fingerprintIn(answer: { get(name: string): JsonValue | undefined }): string {
   const metadata = answer.get('metadata');
   const facts = [

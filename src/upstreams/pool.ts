@@ -17,23 +17,23 @@ import { MODELS_PATH } from './systemone.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 import { WrongAnswer } from './wrong-answer.ts';
 
-/** What is asked in one call. */
+/** One call to a member. */
 export interface PoolCall<Answer> {
-  /** What it is likely to read: what a member has outstanding. */
+  /** The likely number of tokens, which counts as outstanding at the member. */
   readonly tokens: number;
   readonly path: string;
-  /** Written when it is sent: a request's calls wait for their turns with one copy of the record. */
+  /** Returns the body when it is sent: waiting calls of a request share one copy of the record. */
   readonly body: () => string;
-  /** Throws `WrongAnswer`. */
+  /** Parses the answer. Throws `WrongAnswer`. */
   readonly read: (text: string) => Answer;
 }
 
-/** What a member said, and which one. */
+/** A member's answer, with the member. */
 export interface Answered<Answer> {
   readonly answer: Answer;
-  /** For `ask`, where the next call of a request should go to the same one. */
+  /** The member for the next call of the request, as `preferred` of `ask`. */
   readonly member: AskedMember;
-  /** What its list of models said last; null where the list could not be read. */
+  /** The last facts from its list of models; null where the list could not be read. */
   readonly facts: ServerFacts | null;
 }
 
@@ -42,25 +42,25 @@ export interface AskedMember {
   readonly address: string;
 }
 
-/** What a member is asked before it gets requests. */
+/** The health probe of a member before it gets requests. */
 export interface Trial {
   readonly call: PoolCall<unknown>;
-  /** Said where it does not take the call; empty for nothing. */
+  /** The requirement that is reported where the member refuses the call; empty for none. */
   readonly needs: string;
-  /** Whether its list of models is read before it gets requests, and not only with the checks. */
+  /** True if its list of models is read before it gets requests, and not only with the checks. */
   readonly reads_list: boolean;
-  /** What that list must say, if anything: the tokens of a prompt and its answer; 0 for any. */
+  /** The context that the list must report, if any: the tokens of a prompt and its answer; 0 for any. */
   readonly context_tokens: number;
 }
 
 export interface PoolOptions {
   readonly now_ms: () => number;
   readonly schedule: Schedule;
-  /** For an answer of a member for which the pool sets nothing else; a second member is asked after that. */
+  /** The time for a member's answer where the pool has no setting; a second member is asked after it. */
   readonly answer_ms: number;
-  /** For the answer to a small question. */
+  /** The time for the answer to a health probe. */
   readonly trial_ms: number;
-  /** Takes what no client is told of. */
+  /** Reports failures that appear in no response to a client. */
   readonly onProblem: (error: unknown) => void;
 }
 
@@ -71,20 +71,24 @@ interface Member extends AskedMember {
   readonly token_file: string | null;
   readonly answer_ms: number;
   readonly weight: number;
-  /** What its files said last. */
+  /** The last content of its files. */
   credentials: Credentials;
-  /** How many calls it is behind its share, among members that are equally loaded: it is given the next one. */
+  /**
+   * The amount by which it is behind its share among equally loaded members; the largest gets the next call.
+   */
   behind: number;
-  /** Of calls that it has not answered. */
+  /** The tokens of calls that it has not answered. */
   outstanding_tokens: number;
   is_draining: boolean;
-  /** Until then it has asked for none; `NO_REST_MS` where it did not, or its last trial ended otherwise. */
+  /**
+   * The end of the rest that it asked for. `NO_REST_MS` where it asked for none, or a later trial did not.
+   */
   resting_until_ms: number;
-  /** Whether it rests because it loads its model. */
+  /** True if it rests because it loads its model. */
   is_loading: boolean;
-  /** Whether it answers a small question, while that is being found out. */
+  /** The running trial, which resolves with true if it succeeds; null for none. */
   trial: Promise<boolean> | null;
-  /** Of the list of models; the time of the last one, and what it said. */
+  /** The time and result of the last check of the list of models. */
   checked_at_ms: number;
   facts: ServerFacts | null;
   /** As in `ObservedUpstream`. */
@@ -93,28 +97,31 @@ interface Member extends AskedMember {
   failure: UpstreamFailed | null;
 }
 
-/** What a member has outstanding at most on average, but for one call that is larger: as much as keeps a server busy. */
+/**
+ * The average limit of a member's outstanding tokens, except for one larger call: enough to keep a server
+ * busy.
+ */
 const OUTSTANDING_TOKENS_MAX = 16_384;
-/** Members that are asked for one answer. */
+/** The most members that are asked for one answer. */
 const ATTEMPTS_MAX = 2;
-/** How often it is looked whether a trial or a check is due. */
+/** The interval at which due trials and checks are started. */
 const LOOK_MS = 1_000;
 const CHECK_INTERVAL_MS = 5_000;
 const CHECK_TIMEOUT_MS = 5_000;
-/** How long a member rests that does not say so itself. */
+/** The rest of a member that does not give a time. */
 const BUSY_REST_S = 1;
 const LOADING_REST_S = 2;
-/** How long a member rests for which no trial could be made, which costs nothing to try again. */
+/** The rest of a member for which no trial could be made, because retrying costs nothing. */
 const UNTRIED_REST_MS = 1_000;
-/** The time until which a member rests that asked for none. */
+/** Stands for the end of the rest of a member that asked for none. */
 const NO_REST_MS = Number.NEGATIVE_INFINITY;
 const NO_CREDENTIALS: Credentials = { token: null, certificates: null };
-/** Statuses of a server that is well and has no list of models. */
+/** Statuses of a healthy server without a list of models. */
 const NO_LIST: readonly (number | null)[] = [404, 405, 501];
 
 /**
- * The servers that answer for one model. Those that have proven themselves get the calls, each the one with the fewest
- * tokens outstanding for its weight. A call that was not answered at all goes to another member, once.
+ * The servers of one model. Calls go to members that passed a trial: each to the one with the fewest
+ * outstanding tokens for its weight. A call without any answer is repeated at another member, once.
  */
 export class Pool {
   readonly #settings: UpstreamPool;
@@ -126,7 +133,7 @@ export class Pool {
   #cancelLook: (() => void) | undefined;
   #has_started = false;
 
-  /** `trial` asks a small question about nobody's record. */
+  /** `trial` returns a health probe. */
   constructor(settings: UpstreamPool, trial: () => Promise<Trial>, options: PoolOptions) {
     this.#settings = settings;
     this.#options = options;
@@ -153,13 +160,16 @@ export class Pool {
     }));
   }
 
-  /** Tokens that may be outstanding at all members that get calls now. */
+  /** Returns the most outstanding tokens of all members that can get calls now. */
   get capacity_tokens(): number {
     const usable = this.#members.filter((member) => this.#isUsable(member)).length;
     return Math.max(1, usable) * OUTSTANDING_TOKENS_MAX;
   }
 
-  /** A member whose drain ends is tried before it gets requests: it may have been replaced meanwhile. */
+  /**
+   * Sets the draining members. A member whose drain ends gets a trial first, because it may have been
+   * replaced.
+   */
   setDraining(addresses: readonly string[]): void {
     for (const member of this.#members) {
       const was_draining = member.is_draining;
@@ -170,7 +180,7 @@ export class Pool {
     }
   }
 
-  /** How each member stands. */
+  /** Returns the state of each member. */
   members(): readonly ObservedUpstream[] {
     return this.#members.map(({ address, breaker, outstanding_tokens, requests, failures }) => ({
       address,
@@ -181,7 +191,10 @@ export class Pool {
     }));
   }
 
-  /** A member that is busy is as ready as an engine whose queue is full; one that was not tried yet is loading then. */
+  /**
+   * Returns the pool's status. A busy member counts as ready, as an engine with a full queue does; one that
+   * was never tried counts as loading.
+   */
   status(): LifecycleStatus {
     const members = this.#members.filter(({ is_draining }) => !is_draining);
     if (members.some(({ breaker }) => breaker.state === 'closed'))
@@ -195,16 +208,17 @@ export class Pool {
   }
 
   /**
-   * Resolves when a member can be asked; begins to look after the members at the first call. Rejects with the signal's
-   * reason, with `ModelWarmingUp` where one loads, with `QueueFull` where one is busy, and with `ModelUnavailable`.
+   * Resolves when a member can be asked; the first call starts the trials and checks. Rejects with the
+   * signal's reason, with `ModelWarmingUp` where a member loads, with `QueueFull` where one is busy, and with
+   * `ModelUnavailable`.
    */
   async ready(signal?: AbortSignal): Promise<void> {
     await this.#take(0, new Set(), signal);
   }
 
   /**
-   * The checked answer of one member: of `preferred`, which has read the beginning already, while it gets requests.
-   * Rejects as `ready`, and with `UpstreamFailed`.
+   * Returns the checked answer of one member. `preferred`, which has read the beginning already, is asked if
+   * it is usable. Rejects as `ready`, and with `UpstreamFailed`.
    */
   async ask<Answer>(
     call: PoolCall<Answer>,
@@ -220,7 +234,7 @@ export class Pool {
         member.breaker.succeeded();
         return { answer, member, facts: member.facts };
       } catch (error) {
-        // A request that lost one call gives up its others with that failure, which is not theirs.
+        // After one failed call, a request aborts its other calls with the same failure, which is not theirs.
         if (signal.aborted || !(error instanceof UpstreamFailed)) throw error;
         this.#noteFailure(member, error);
         tried.add(member);
@@ -233,7 +247,7 @@ export class Pool {
     }
   }
 
-  /** Asks no member any more; what they are asked is given up. */
+  /** Ends all calls, and makes no more. */
   close(): void {
     this.#cancelLook?.();
     this.#closed.abort(modelClosed());
@@ -244,9 +258,9 @@ export class Pool {
   }
 
   /**
-   * The least loaded member of those that were not tried. The tokens count as its own at once, so that another caller
-   * in the same moment sees them. Waits for running trials, and for one of a member at
-   * most: of two that hang by turns, one is always being tried.
+   * Returns the least loaded untried member. The tokens count as its own at once, so that concurrent callers
+   * see them. Waits for running trials, but only for one of each member: of two that hang in turns, one is
+   * always on trial.
    */
   async #take(
     tokens: number,
@@ -269,7 +283,8 @@ export class Pool {
       const trials: Promise<boolean>[] = [];
       for (const other of this.#members) {
         if (other.is_draining || awaited.has(other)) continue;
-        // One may be due since the last look: a client that comes back when it was told to is there before the next.
+        // A trial may be due since the last look. A client that returns at the promised time comes before the
+        // next look.
         this.#tryOut(other);
         if (other.trial === null) continue;
         awaited.add(other);
@@ -280,7 +295,10 @@ export class Pool {
     }
   }
 
-  /** The member with the fewest tokens outstanding for its weight; equals take turns by weight, if there are tokens. */
+  /**
+   * Returns the member with the fewest outstanding tokens for its weight; equal ones take turns by weight, if
+   * there are tokens.
+   */
   #leastLoaded(tokens: number, tried: ReadonlySet<Member>): Member | undefined {
     const usable = this.#members.filter((member) => !tried.has(member) && this.#isUsable(member));
     const least = Math.min(...usable.map(load));
@@ -331,7 +349,7 @@ export class Pool {
 
   #noteFailure(member: Member, error: UpstreamFailed): void {
     if (error.failure === 'busy') this.#rest(member, error);
-    // It began anew, and may have another model than the one that was tried.
+    // It has restarted, and may have another model than the tried one.
     if (error.failure === 'loading') {
       member.breaker.distrust(this.#options.now_ms() + this.#rest(member, error));
     }
@@ -342,7 +360,7 @@ export class Pool {
     this.#tryOut(member);
   }
 
-  /** Gives the member the rest that it asks for, and says how long that is. */
+  /** Gives the member the rest that it asks for, and returns its length. */
   #rest(member: Member, { failure, retry_after_s }: UpstreamFailed): number {
     member.is_loading = failure === 'loading';
     const rest_ms = (retry_after_s ?? (member.is_loading ? LOADING_REST_S : BUSY_REST_S)) * 1_000;
@@ -365,7 +383,7 @@ export class Pool {
     this.#cancelLook = this.#options.schedule(() => this.#look(), LOOK_MS);
   }
 
-  /** Asks the member a small question where its breaker says that it is time; one that is drained gets none. */
+  /** Sends the member a health probe if its breaker says that one is due and it is not draining. */
   #tryOut(member: Member): void {
     if (this.#closed.signal.aborted || member.is_draining) return;
     if (!member.breaker.beginTrial(this.#options.now_ms())) return;
@@ -387,10 +405,10 @@ export class Pool {
       breaker.trialFailed(this.#options.now_ms(), rest_ms);
       if (is_told || this.#closed.signal.aborted) return false;
       member.is_loading = false;
-      // Who fails has no rest to promise, whatever it asked for before.
+      // A failed member has no valid rest, whatever it asked for before.
       member.resting_until_ms = NO_REST_MS;
       if (is_untried) {
-        // No trial could be made, which is not the member's fault. Who makes them has reported it.
+        // No trial could be made, which is not the member's fault; the cause is already reported.
         member.failure = new UpstreamFailed('refused', error.message);
         return false;
       }
@@ -410,7 +428,7 @@ export class Pool {
   async #answersSmallQuestion(member: Member, trial: Trial): Promise<void> {
     const { address } = member;
     const { call, reads_list, context_tokens } = trial;
-    // It may be another process than the one that said them.
+    // The process may not be the one that gave those facts.
     member.facts = null;
     try {
       await this.#askMember(member, call, this.#options.trial_ms, this.#closed.signal);
@@ -418,7 +436,7 @@ export class Pool {
       throw error instanceof UpstreamFailed ? explained(error, trial, member) : error;
     }
     if (!reads_list) return;
-    // A list that cannot be read is no reason to refuse a server that answers: the checks go on reading it.
+    // An unreadable list is no reason to refuse a server that answers: the checks go on reading it.
     const facts = await this.#listModels(member).catch(() => null);
     member.facts = facts;
     const most = facts?.context_tokens ?? null;
@@ -430,8 +448,8 @@ export class Pool {
   }
 
   /**
-   * Asks the member for its list of models now and then, so that a dead one is found before a request is. One that says
-   * something else than before has been replaced, and is tried as a new one.
+   * Reads the member's list of models at intervals, so that a dead member is found before a request is. A
+   * changed list means that it was replaced, so it gets a trial as a new one.
    */
   async #check(member: Member): Promise<void> {
     const now_ms = this.#options.now_ms();
@@ -452,7 +470,7 @@ export class Pool {
     }
   }
 
-  /** Rejects as `callUpstream`; a server without such a list is well. */
+  /** Reads the list of models. Rejects as `callUpstream`; a server without such a list is healthy. */
   async #listModels({ address, credentials }: Member): Promise<ServerFacts> {
     const { signal } = this.#closed;
     try {
@@ -476,7 +494,7 @@ function load({ outstanding_tokens, weight }: Member): number {
   return outstanding_tokens / weight;
 }
 
-/** The failure of a trial, with what its status means for who adds the server. */
+/** Returns the failure of a trial, with the meaning of its status for the person who adds the server. */
 function explained(
   error: UpstreamFailed,
   { call, needs }: Trial,
@@ -485,7 +503,7 @@ function explained(
   const { failure, message, status } = error;
   if (failure === 'rejected')
     return needs === '' ? error : new UpstreamFailed('rejected', `${message} ${needs}`);
-  // vLLM has 404 for both, and 501 where it does not ask its model that way.
+  // vLLM answers 404 for both, and 501 where it cannot ask its model that way.
   const meaning =
     status === 404
       ? `It has no ${call.path}, or no model of the name that it is asked for: see --upstream-model.`
@@ -507,7 +525,7 @@ function isSame(one: ServerFacts, other: ServerFacts): boolean {
   return one.model === other.model && one.context_tokens === other.context_tokens;
 }
 
-/** Resolves at the first that is true, or when all are not. */
+/** Resolves when one resolves with true, or all with false. */
 async function anyTrue(promises: readonly Promise<boolean>[]): Promise<void> {
   const found = Promise.withResolvers<void>();
   await Promise.race([

@@ -3,17 +3,17 @@ import type { Question } from '../questions/question.ts';
 
 /** One call to an upstream. */
 export interface Reading {
-  /** What is asked in it, all of it at once. */
+  /** The questions of the call, asked together. */
   readonly questions: readonly Question[];
-  /** What is read a second time, to steady an answer, is not billed. */
+  /** False for a second reading, which only steadies an answer. */
   readonly is_billed: boolean;
 }
 
 type Asked = Pick<DecisionInput, 'mode' | 'questions'>;
 
 /**
- * The calls of a request. Fast mode is one call. Consistent mode is one call a question, and a second one with its
- * options in the opposite order, so no question can change another's answer. A noul has no order.
+ * Returns the calls of a request. Fast mode is one call. Consistent mode is one call a question, and a second
+ * one with its options reversed, so no question can change another's answer. A noul has no order.
  */
 export function readingsOf({ mode, questions }: Asked): readonly Reading[] {
   if (mode === 'fast') return [{ questions, is_billed: true }];
@@ -24,7 +24,7 @@ export function readingsOf({ mode, questions }: Asked): readonly Reading[] {
   });
 }
 
-/** A list of scores a question, from the scores of each of its `readingsOf`. */
+/** Returns a list of scores for each question, from the scores of each of its `readingsOf`. */
 export function combinedScores(
   { mode, questions }: Asked,
   readings: readonly (readonly (readonly number[])[])[],
@@ -38,7 +38,7 @@ export function combinedScores(
   });
 }
 
-/** The question with its options or levels in the opposite order; null where it has none. */
+/** Returns the question with its options or levels reversed; null where it has no order. */
 function reversed(question: Question): Question | null {
   switch (question.type) {
     case 'noul':
@@ -50,7 +50,7 @@ function reversed(question: Question): Question | null {
   }
 }
 
-/** The scores of the mean probabilities; both are the logarithms of such. */
+/** Returns the scores of the mean probabilities; scores are logarithms of probabilities. */
 function meanOf(forward: readonly number[], backward: readonly number[]): readonly number[] {
   return forward.map((score, index) =>
     Math.log((Math.exp(score) + Math.exp(backward[index] ?? Number.NaN)) / 2),

@@ -4,9 +4,9 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../j
 import { readJson } from '../json/read-json.ts';
 import { writeJson } from '../json/write-json.ts';
 
-/** What an upstream's list of models says of the one that it is asked for. */
+/** The facts about a model in an upstream's list of models. */
 export interface ServerFacts {
-  /** What changes when the model does, as one text; empty where the list says nothing. */
+  /** The fields that change with the model, as one text; empty where the list has none. */
   readonly model: string;
   /** The most tokens of a prompt and its answer; null where the list does not say. */
   readonly context_tokens: number | null;
@@ -14,11 +14,14 @@ export interface ServerFacts {
 
 export const NO_FACTS: ServerFacts = { model: '', context_tokens: null };
 
-/** Fields that tell models apart, of llama-server, vLLM, SGLang, and servers of decisions. Times are none of them. */
+/**
+ * The fields that identify a model, of llama-server, vLLM, SGLang, and servers of decisions. Times are left
+ * out.
+ */
 const FIELDS = ['id', 'name', 'root', 'parent', 'release_date', 'digest', 'version'];
 const META_FIELDS = ['vocab_type', 'n_vocab', 'n_ctx_train', 'n_embd', 'n_params', 'size', 'ftype'];
 
-/** The facts of the model in a list of models; of the first one where requests name none. */
+/** Returns the facts of the model in a list of models; of the first one where requests name none. */
 export function serverFacts(list: string, model: string | null): ServerFacts {
   const entry = entryOf(parsed(list), model);
   if (entry === undefined) return NO_FACTS;
@@ -36,7 +39,7 @@ function parsed(text: string): JsonValue | undefined {
   try {
     return readJson(text);
   } catch {
-    // A list of another kind tells nothing; the server may answer all the same.
+    // An unknown kind of list gives no facts; the server may answer all the same.
     return undefined;
   }
 }
@@ -53,8 +56,8 @@ function entryOf(list: JsonValue | undefined, model: string | null): JsonObject<
 }
 
 /**
- * What stands for the weights behind an upstream: a SHA-256 in hex. It is over the protocol, the name of the model and
- * the vocabulary of its plans. What the server and its answers say of the model is in it too.
+ * Returns a fingerprint of the weights behind an upstream: a SHA-256 in hex. It covers the protocol, the name
+ * of the model, the vocabulary of its plans, and the reports of the server and its answers about the model.
  */
 export function fingerprintOf(
   { protocol, model, vocabulary }: UpstreamPool,

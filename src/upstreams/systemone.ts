@@ -5,31 +5,34 @@ import { classesOf, type Question } from '../questions/question.ts';
 import { expectedLevel } from '../questions/score.ts';
 import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 
-/** Where decisions are asked for, and the list that every server of the format has. */
+/** The path of decisions, and the list that every server of the format has. */
 export const DECISION_PATH = '/v1/systemone';
 export const MODELS_PATH = '/v1/models';
 
-/** How far sums, means and maxima may be off: what the strictest client allows. */
+/** The tolerance for sums, means and maxima: that of the strictest client. */
 const TOLERANCE = 1e-6;
 
-/** An answer in the format, checked. */
+/** A checked answer in the format. */
 export interface SystemOneAnswer {
-  /** As of `DecisionEngine.evaluate`: what gives the same probabilities. */
+  /** Scores that give the same probabilities, as of `DecisionEngine.evaluate`. */
   readonly scores: readonly (readonly number[])[];
-  /** What the upstream says that it read; null where it says nothing that can be billed. */
+  /** The tokens that the upstream reports; null where it reports nothing billable. */
   readonly input_tokens: number | null;
 }
 
-/** The ids of a request's questions: the client's own are no business of an upstream. */
+/** The ids of a request's questions: upstreams do not get the client's own. */
 const idOf = (index: number) => `q${index + 1}`;
 
-/** The body that asks all questions about a record in one call; the record is JSON already, written once for all calls. */
+/**
+ * Returns the body that asks all questions about a record in one call. The record is already JSON, written
+ * once for all calls.
+ */
 export function requestBody(state: string, questions: readonly Question[], model: string | null): string {
   const name = model === null ? '' : `"model":${writeJson(model)},`;
   return `{${name}"state":${state},"questions":${questionsBody(questions)}}`;
 }
 
-/** The questions as JSON. */
+/** Returns the questions as JSON. */
 export function questionsBody(questions: readonly Question[]): string {
   return writeJson(
     new JsonObject<WritableJson>(
@@ -61,8 +64,8 @@ function questionBody(question: Question): WritableJson {
 }
 
 /**
- * The answers to exactly these questions, checked as the strictest client does: ids, types, options, probabilities and
- * their sum, the chosen option, the mean level. Throws `WrongAnswer`.
+ * Parses the answers to exactly these questions, with the checks of the strictest client: ids, types,
+ * options, probabilities and their sum, the chosen option, the mean level. Throws `WrongAnswer`.
  */
 export function readAnswer(text: string, questions: readonly Question[]): SystemOneAnswer {
   const body = parsedAnswer(text);
@@ -71,7 +74,7 @@ export function readAnswer(text: string, questions: readonly Question[]): System
   if (answers.names.length !== questions.length) {
     throw new WrongAnswer('The answer has not exactly one answer for each question.');
   }
-  // Only a server of this program says so, and only its nouls are committed to one side.
+  // Only a server of this program reports this, and only its nouls are committed to one side.
   const is_committed = body.get('object') === 'decision';
   return {
     scores: questions.map((question, index) => scoresOf(question, answers.get(idOf(index)), is_committed)),
@@ -121,7 +124,7 @@ function distribution(value: JsonValue | undefined, names: readonly string[]): r
     throw new WrongAnswer('Probabilities are not those of the options.');
   }
   const probabilities = names.map((name, index) => {
-    // Nearly always in our order.
+    // The names are nearly always in our order.
     const probability = value.names[index] === name ? value.values[index] : value.get(name);
     if (!isProbability(probability)) throw new WrongAnswer('An option has no probability.');
     return probability;
@@ -148,7 +151,7 @@ function requireMean(score: JsonValue | undefined, probabilities: readonly numbe
   }
 }
 
-/** Infinite where it is certain. */
+/** Returns the log-odds; infinite for certainty. */
 function logOdds(probability: number): number {
   return Math.log(probability) - Math.log(1 - probability);
 }

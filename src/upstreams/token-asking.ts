@@ -20,18 +20,18 @@ import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import type { AskedMember, PoolCall, Trial } from './pool.ts';
 import type { TokenAnswer, TokenProtocol, TokenQuestion, WantedToken } from './token-protocol.ts';
 
-/** The scope of a trial: nobody's. */
+/** The scope of a trial, which is no organization's. */
 const TRIAL_SCOPE = '';
-/** A vocabulary that could not be read is read again after so long: it may be large. */
+/** The delay after which a failed read of a vocabulary is retried, because it may be large. */
 const RETRY_MS = 10_000;
-/** What a request is told for which it took too long to be read. */
+/** The `Retry-After` of a request when reading the vocabulary takes too long. */
 const OPENING_RETRY_S = 10;
-/** One position more than a plan has: the answer's. */
+/** One position more than a plan has, for the answer. */
 const ANSWER_TOKENS = 1;
 
 export interface TokenAskingOptions {
   readonly protocol: TokenProtocol;
-  /** What the servers call the model; null where a request names none. */
+  /** The servers' name of the model; null where requests name none. */
   readonly model: string | null;
   readonly profile: string;
   /** Reads the vocabulary. */
@@ -41,18 +41,21 @@ export interface TokenAskingOptions {
   readonly onProblem: (error: unknown) => void;
 }
 
-/** One call for a read of a plan: the tokens before it, and all or some of those that are wanted there. */
+/** One call for a read of a plan: the tokens before it, and all or some of the tokens wanted there. */
 interface ReadCall {
   readonly branch: number;
   readonly read: number;
-  /** Of the read's tokens, those that are asked for; the first of the read is always there. */
+  /** The read's tokens in this call; the first of the read is always among them. */
   readonly wanted: readonly number[];
   readonly prompt: () => readonly number[];
-  /** What a server reads of the prompt that it has not read for the call before. */
+  /** The tokens of the prompt that the server has not read for the previous call. */
   readonly new_tokens: number;
 }
 
-/** `llama-server` and `openai`: plans are made here, and the servers are asked for the probabilities of tokens. */
+/**
+ * The protocols `llama-server` and `openai`: plans are made here, and the servers return probabilities of
+ * tokens.
+ */
 export class TokenAsking implements Asking {
   readonly #options: TokenAskingOptions;
   #planner: Promise<ScoringPlanner> | undefined;
@@ -89,7 +92,10 @@ export class TokenAsking implements Asking {
     };
   }
 
-  /** Its words are among what is asked for: they are unlikely to come next, and show whether the vocabulary fits. */
+  /**
+   * Returns the health probe. It also asks for its own words, which are unlikely to come next and show if the
+   * vocabulary fits.
+   */
   async trial(): Promise<Trial> {
     const planner = await this.#opened();
     const { plans } = await planner.plan(smallInput('fast'));
@@ -115,13 +121,13 @@ export class TokenAsking implements Asking {
     };
   }
 
-  /** Waits for no vocabulary that is still being read: it is closed when it comes. */
+  /** Closes the vocabulary; one that is still being read is closed when it is open. */
   async close(): Promise<void> {
     this.#is_closed = true;
     await this.#open_planner?.close();
   }
 
-  /** As `#opened`. Rejects with `ModelWarmingUp` after as long as a client waits. */
+  /** Does as `#opened`. Rejects with `ModelWarmingUp` after a client's timeout. */
   async #openedInTime(): Promise<ScoringPlanner> {
     const late = Promise.withResolvers<never>();
     const cancel = this.#options.schedule(
@@ -135,7 +141,7 @@ export class TokenAsking implements Asking {
     }
   }
 
-  /** Rejects with `ModelUnavailable`, which is reported each time that the vocabulary was looked at. */
+  /** Opens the planner. Rejects with `ModelUnavailable`, which is reported after each failed read. */
   async #opened(): Promise<ScoringPlanner> {
     if (this.#is_closed) throw modelClosed();
     const { now_ms, openPlanner, onProblem } = this.#options;
@@ -164,7 +170,10 @@ export class TokenAsking implements Asking {
     return await this.#planner;
   }
 
-  /** The first call reads the prefix; the others go to the same member, which need not read it again. */
+  /**
+   * Answers one plan. The first call reads the prefix; the others go to the same member, which need not read
+   * it again.
+   */
   async #answerPart(
     part: RequestPlan,
     planner: ScoringPlanner,
@@ -204,8 +213,8 @@ export class TokenAsking implements Asking {
 }
 
 /**
- * The calls for all reads of a plan. Where more tokens are wanted than a call takes, each call of a read has its first
- * token, by which they are compared.
+ * Returns the calls for all reads of a plan. If a read wants more tokens than a call allows, each of its
+ * calls includes the read's first token, by which they are compared.
  */
 function callsOf({ prefix, branches }: RequestPlan, wanted_max: number): readonly ReadCall[] {
   let is_first = true;
@@ -234,7 +243,7 @@ function callsOf({ prefix, branches }: RequestPlan, wanted_max: number): readonl
   });
 }
 
-/** The logits of a plan in its own order, each less that of its read's first token. */
+/** Returns the logits of a plan in its own order, each less that of its read's first token. */
 function logitsOf(
   { branches }: RequestPlan,
   answered: readonly { readonly call: ReadCall; readonly logits: readonly number[] }[],

@@ -1,63 +1,66 @@
 import { isJsonArray, type JsonValue } from '../json/json-value.ts';
 import { WrongAnswer } from './wrong-answer.ts';
 
-/** The bias of every wanted token: far above all logits, and small enough for their differences in 32 bits. */
+/**
+ * The bias of every wanted token: far above all logits, and small enough to keep their differences in 32
+ * bits.
+ */
 export const WANTED_BIAS = 100;
 
-/** A token of which the probability is wanted. */
+/** A token whose probability is wanted. */
 export interface WantedToken {
   readonly id: number;
   /** As `ScoringPlanner.wordOf`. */
   readonly word: string | null;
 }
 
-/** What is asked in one call: how likely each wanted token is to come after the prompt. */
+/** The question of one call: the probability of each wanted token after the prompt. */
 export interface TokenQuestion {
   readonly prompt: readonly number[];
-  /** Each once. */
+  /** The wanted tokens, each once. */
   readonly wanted: readonly WantedToken[];
-  /** What the server calls the model; null where a request names none. */
+  /** The servers' name of the model; null where requests name none. */
   readonly model: string | null;
-  /** Whose prompt it is: a server that can, reuses nothing of it for others. */
+  /** The owner of the prompt: a server that can do so reuses nothing of it for others. */
   readonly scope: string;
-  /** Whether words are asked for in the place of ids: a server with another vocabulary is found by that. */
+  /** True to ask for words instead of ids, which reveals a server with another vocabulary. */
   readonly by_word: boolean;
 }
 
-/** What a server says to a `TokenQuestion`. */
+/** A server's answer to a `TokenQuestion`. */
 export interface TokenAnswer {
-  /** The logit of each wanted token, all of them less the same number. */
+  /** The logit of each wanted token, all less the same constant. */
   readonly logits: readonly number[];
-  /** What the answer says of the model that gave it; empty where it says nothing. */
+  /** The answer's report about its model; empty where it has none. */
   readonly fingerprint: string;
 }
 
-/** How a server is asked for the probabilities of tokens. Pure. */
+/** The protocol for asking a server for the probabilities of tokens. Pure. */
 export interface TokenProtocol {
   readonly path: string;
-  /** Wanted tokens of one call. */
+  /** The most wanted tokens of one call. */
   readonly wanted_max: number;
-  /** Whether calls with the same beginning may run side by side once one of them has been answered. */
+  /** True if calls with the same beginning may run concurrently once one of them has been answered. */
   readonly is_parallel: boolean;
-  /** Said of a server that does not take the trial question. */
+  /** The requirement that is reported for a server that refuses the health probe. */
   readonly needs: string;
   body(question: TokenQuestion): string;
-  /** Throws `WrongAnswer`, also where the answer lacks a wanted token. */
+  /** Parses an answer. Throws `WrongAnswer`, also where the answer lacks a wanted token. */
   read(text: string, question: TokenQuestion): TokenAnswer;
 }
 
-/** The only item of a list. */
+/** Returns the only item of a list. */
 export function onlyItem(value: JsonValue | undefined): JsonValue | undefined {
   return isJsonArray(value) && value.length === 1 ? value[0] : undefined;
 }
 
-/** Throws `WrongAnswer` unless the server says that it read exactly the prompt, or says nothing of it. */
+/** Throws `WrongAnswer` if the server reports another number of tokens than the prompt has. */
 export function requirePromptRead(tokens: JsonValue | undefined, { prompt }: TokenQuestion): void {
   if (tokens === undefined || tokens === prompt.length) return;
   throw new WrongAnswer('It has read another number of tokens than it was sent.');
 }
 
-/** The logits in the order of the wanted tokens, from those that were found. Throws `WrongAnswer`. */
+/** Returns the logits in the order of the wanted tokens. Throws `WrongAnswer`. */
 export function logitsInOrder(
   { wanted }: TokenQuestion,
   found: ReadonlyMap<number, number>,

@@ -1,48 +1,49 @@
-/** What went wrong at an upstream. */
+/** The kind of an upstream's failure. */
 export type UpstreamFailure =
   /** No connection, or it ended before an answer began. */
   | 'unreachable'
   /** No answer began in time. */
   | 'timed_out'
-  /** It has too much to do, or its limits are reached. */
+  /** It is overloaded, or its limits are reached. */
   | 'busy'
   /** It is loading its model. */
   | 'loading'
   /** Any other status than that of an answer. */
   | 'refused'
-  /** It does not take this request, and so no other member would. */
+  /** It refuses this request, as any other member would. */
   | 'rejected'
-  /** The answer broke off, is too long, or is not what was asked for. */
+  /** The answer broke off, is too long, or does not match the question. */
   | 'bad_answer';
 
 /**
- * An upstream gave no answer. The message is a fixed sentence with an address, a number or a code of the system. It has
- * no word of what the upstream sent, which may repeat the record. For the same reason it has no cause.
+ * An upstream gave no answer. The message is a fixed sentence with an address, a number or a code of the
+ * system. It quotes nothing of the upstream's response, which may repeat the record. For the same reason it
+ * has no cause.
  */
 export class UpstreamFailed extends Error {
   override readonly name = 'UpstreamFailed';
   constructor(
     readonly failure: UpstreamFailure,
     message: string,
-    /** Whole seconds after which it asks to be asked again; null where it says nothing. */
+    /** Whole seconds after which the upstream wants a retry; null where it gives none. */
     readonly retry_after_s: number | null = null,
-    /** Of HTTP; null where there was none. */
+    /** The HTTP status; null where there was none. */
     readonly status: number | null = null,
   ) {
     super(message);
   }
 
-  /** Whether another member may be asked: this one has not begun to answer. */
+  /** True if another member may be asked, because this one has not begun to answer. */
   get is_unanswered(): boolean {
     return this.failure !== 'bad_answer' && this.failure !== 'rejected';
   }
 
-  /** Whether it wants a token, or another one. */
+  /** True if it wants a token, or another one. */
   get is_token_refused(): boolean {
     return this.status === 401 || this.status === 403;
   }
 
-  /** Whether it speaks against the member, and not of its load or of the request. */
+  /** True if the member is at fault, and not its load or the request. */
   get is_fault(): boolean {
     return this.failure !== 'busy' && this.failure !== 'loading' && this.failure !== 'rejected';
   }

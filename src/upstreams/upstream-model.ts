@@ -24,16 +24,16 @@ import { fingerprintOf } from './server-facts.ts';
 import { TokenAsking } from './token-asking.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
-/** Half of what a client waits: a second member can still answer in time. */
+/** Half of a client's timeout, so that a second member can still answer in time. */
 const ANSWER_MS = CLIENT_TIMEOUT_MS / 2;
 const TRIAL_MS = 30_000;
-/** Other weights than the calibration's that are reported; a server may name new ones without end. */
+/** The most fingerprints that are reported, because a server may report new ones without end. */
 const REPORTED_MAX = 16;
 
-/** The bounds of a pool have usual values. */
+/** The options of a pool, whose bounds have defaults. */
 export type UpstreamOptions = Pick<PoolOptions, 'now_ms' | 'onProblem'> &
   Partial<Pick<PoolOptions, 'schedule' | 'answer_ms' | 'trial_ms'>> & {
-    /** Whether each answer must have a fingerprint, and not only where there is a calibration; false by default. */
+    /** True if each answer needs a fingerprint, even without a calibration; false by default. */
     readonly is_measured?: boolean;
     /** Reads a vocabulary; on the CPU by default. */
     readonly openPlanner?: (
@@ -46,20 +46,20 @@ const TOKEN_PROTOCOLS = { 'llama-server': LLAMA_SERVER, openai: OPENAI } as cons
 
 const atOnce: TakeTurn = (_, work) => work();
 
-/** An answer with what stands for the weights that gave it. */
+/** An answer with the fingerprint of the weights that gave it. */
 export interface FingerprintedAnswer extends ModelAnswer {
-  /** As `fingerprintOf`; null where several weights had a part in it, or a server does not say which. */
+  /** As `fingerprintOf`; null where several weights contributed, or a server does not identify them. */
   readonly fingerprint: string | null;
 }
 
-/** A model of the catalog that a pool of upstreams answers for. */
+/** A model of the catalog with a pool of upstreams. */
 export class UpstreamModel implements UpstreamLife {
   readonly #onProblem: UpstreamOptions['onProblem'];
   readonly #pool: Pool;
   readonly #asking: Asking;
   readonly #is_measured: boolean;
   readonly #closed = new AbortController();
-  /** Fingerprints that the calibration is not for, which was said. */
+  /** The reported fingerprints that the calibration does not fit. */
   readonly #reported = new Set<string>();
   readonly #settings: UpstreamPool;
   #calibration: UpstreamCalibration | undefined;
@@ -130,12 +130,15 @@ export class UpstreamModel implements UpstreamLife {
     await this.#asking.close();
   }
 
-  /** The answer without the calibration, for measuring and fitting. Rejects as `AnsweringModel.answer` does. */
+  /**
+   * Returns the answer without calibration, for measuring and fitting. Rejects as `AnsweringModel.answer`
+   * does.
+   */
   async answer(
     plan: DecisionPlan,
     { scope, signal: client, takeTurn = atOnce }: EvaluateOptions,
   ): Promise<FingerprintedAnswer> {
-    // A request that has lost one call has no answer: its other calls are given up.
+    // A request that has lost one call has no answer, so its other calls are aborted.
     const failure = new AbortController();
     const signal = AbortSignal.any([failure.signal, ...(client === undefined ? [] : [client])]);
     const running: Promise<unknown>[] = [];
@@ -191,7 +194,10 @@ export class UpstreamModel implements UpstreamLife {
     return facts === null ? null : fingerprintOf(this.#settings, facts, of_answer);
   }
 
-  /** Whether the calibration is for these weights. It is reported once that it is not, and answers go on without it. */
+  /**
+   * Returns true if the calibration is for these weights. Reports a mismatch once, and answers go on without
+   * it.
+   */
   #isFor(fitted: string, fingerprint: string | null): boolean {
     if (fitted === fingerprint) return true;
     const is_new = fingerprint !== null && !this.#reported.has(fingerprint);
@@ -238,7 +244,7 @@ function openOnCpu(
   });
 }
 
-/** The failure as a model has it: what the client is told depends on it. */
+/** Returns the failure as a model has it, which decides the client's error. */
 function told(error: unknown): unknown {
   if (!(error instanceof UpstreamFailed)) return error;
   const { failure, retry_after_s } = error;
