@@ -4,8 +4,8 @@ const RLIMIT_CORE = 4;
 /** An operation of Linux's prctl(2). */
 const PR_SET_DUMPABLE = 4;
 /**
- * A core file of less than a page is not written. A handler in `core_pattern` is started at any limit but
- * exactly one byte, and some handlers keep a dump at a limit of 0 (Linux's `fs/coredump.c`).
+ * A core file of less than a page is not written. A handler in `core_pattern` starts at any limit but exactly
+ * one byte. Some handlers keep a dump at a limit of 0 (Linux's `fs/coredump.c`).
  */
 const NO_CORE_BYTES = process.platform === 'linux' ? 1n : 0n;
 

@@ -57,7 +57,8 @@ function entryOf(list: JsonValue | undefined, model: string | null): JsonObject<
 
 /**
  * Returns a fingerprint of the weights behind an upstream: a SHA-256 in hex. It covers the protocol, the name
- * of the model, the vocabulary of its plans, and the reports of the server and its answers about the model.
+ * of the model and the vocabulary of its plans. It also covers the reports of the server and its answers
+ * about the model.
  */
 export function fingerprintOf(
   { protocol, model, vocabulary }: UpstreamPool,

@@ -64,8 +64,8 @@ function questionBody(question: Question): WritableJson {
 }
 
 /**
- * Parses the answers to exactly these questions, with the checks of the strictest client: ids, types,
- * options, probabilities and their sum, the chosen option, the mean level. Throws `WrongAnswer`.
+ * Parses the answers to exactly these questions, with the strictest client's checks. They cover ids, types,
+ * options, probabilities and their sum, the chosen option and the mean level. Throws `WrongAnswer`.
  */
 export function readAnswer(text: string, questions: readonly Question[]): SystemOneAnswer {
   const body = parsedAnswer(text);
