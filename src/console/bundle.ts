@@ -6,9 +6,9 @@ import { fileResponse, madeOnce, PAGE_HEADERS, type StaticFile, staticFile } fro
 import { IS_UNPACKED, projectFile } from '../project-root.ts';
 import { isReading } from './api/own-page.ts';
 
-/** What the browser starts with; everything else is found from it. */
+/** The page that the browser loads first, and that links to all other files. */
 const ENTRY = projectFile('src/console/pages/index.html');
-/** Where the executable carries the bundled pages, because nothing is compiled where it runs. */
+/** The executable's folder of bundled pages, because nothing is compiled where it runs. */
 export const STAGED_PAGES = 'console-pages';
 /** Every file but the HTML is served below this path. */
 export const ASSETS_PATH = '/console/assets/';
@@ -16,19 +16,19 @@ export const ASSETS_PATH = '/console/assets/';
 /** The console's pages in memory. */
 export interface PageFiles {
   readonly html: StaticFile;
-  /** By name; the name has a hash of the content. */
+  /** The files by name, which contains a hash of the content. */
   readonly assets: ReadonlyMap<string, StaticFile>;
 }
 
-/** A file as the bundler made it. */
+/** A file from the bundler. */
 interface BundledFile {
   readonly name: string;
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
 /**
- * Bundles the pages that start at an HTML file. The names of all files have a hash of their content, but for
- * `index.html`. Rejects with the bundler's messages.
+ * Bundles the pages that start at an HTML file. The names of all files contain a hash of their content,
+ * except `index.html`. Rejects with the bundler's messages.
  */
 export async function bundlePages(entry: string = ENTRY): Promise<readonly BundledFile[]> {
   const naming = '[name]-[hash].[ext]';
@@ -63,7 +63,10 @@ async function stagedPages(): Promise<readonly BundledFile[]> {
   );
 }
 
-/** Bundled files as they are sent, each compressed once. Rejects when there is no `index.html` among them. */
+/**
+ * Returns the bundled files ready to be sent, each compressed once. Rejects when there is no `index.html`
+ * among them.
+ */
 export async function preparedPages(bundled: readonly BundledFile[]): Promise<PageFiles> {
   const files = await Promise.all(bundled.map(({ name, body }) => staticFile(name, body)));
   const html = files.find(({ name }) => name === 'index.html');
@@ -72,14 +75,14 @@ export async function preparedPages(bundled: readonly BundledFile[]): Promise<Pa
 }
 
 /**
- * The console's pages, made at the first call: bundled in a checkout, read from where they were staged in the executable.
- * Rejects when they cannot be made; the next call tries again.
+ * Returns the console's pages, made at the first call: bundled in a checkout, read from their folder in the
+ * executable. Rejects when they cannot be made; the next call tries again.
  */
 export const pageFiles = madeOnce(
   async (): Promise<PageFiles> => await preparedPages(await (IS_UNPACKED ? stagedPages() : bundlePages())),
 );
 
-/** Whether `answerPage` answers a request with one of the files. */
+/** Returns true if `answerPage` answers a request with one of the files. */
 export function isServed(request: Request, files: PageFiles): boolean {
   if (!isReading(request)) return false;
   const { pathname } = new URL(request.url);
@@ -87,9 +90,9 @@ export function isServed(request: Request, files: PageFiles): boolean {
 }
 
 /**
- * The response to a request for a page or one of its files. Every path that is not below `ASSETS_PATH` is a page, whose
- * router reads the path in the browser. Errors have the contract's shape: 404 for an unknown file, 405 for a method
- * other than GET and HEAD.
+ * Returns the response to a request for a page or one of its files. Every path that is not below
+ * `ASSETS_PATH` is a page, whose router reads the path in the browser. Errors have the contract's shape: 404
+ * for an unknown file, 405 for a method other than GET and HEAD.
  */
 export function answerPage(request: Request, files: PageFiles, request_id: string): Response {
   if (!isReading(request)) {

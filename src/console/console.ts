@@ -15,38 +15,40 @@ import { invitationMail } from './people/mails.ts';
 import { PasswordSignIn } from './people/password-sign-in.ts';
 import type { SignUpRule } from './people/sign-in.ts';
 
-/** What the console is made of that is not the service's own. */
+/** The parts of the console that are not the service's own. */
 export interface ConsoleParts {
-  /** Signs cookies and makes CSRF tokens (`people/secret.ts`). */
+  /** The secret that signs cookies and derives CSRF tokens (`people/secret.ts`). */
   readonly secret: string;
-  /** The address that people open, such as `https://tds.example.com`; null: the one that they name is believed. */
+  /**
+   * The address that people open, such as `https://tds.example.com`; null to trust the `Host` of requests.
+   */
   readonly public_url: string | null;
-  /** Whether people reach the console by https: its cookies are sent on nothing else then. */
+  /** True if the console is reached by https; then its cookies are sent only by https. */
   readonly is_https: boolean;
-  /** The address that the service listens on, for the links of mails where no public one is given. */
+  /** Returns the address of the service, for links in mails where no public one is given. */
   readonly own_url: () => string;
   readonly sign_up: SignUpRule;
   readonly mailer: Mailer;
-  /** Other than better-auth's own, for tests that sign many people in. */
+  /** Replaces better-auth's hashing, for tests that sign many people in. */
   readonly passwords?: PasswordHashing | undefined;
 }
 
-/** What the console takes of the service. */
+/** The parts of the service that the console uses. */
 export type ConsoleBase = Omit<ConsoleServices, 'sign_in' | 'public_origin' | 'is_https' | 'mailInvitation'>;
 
-/** The console: its pages, and the API that they talk to. */
+/** The console: its pages, and their API. */
 export interface Console {
-  /** Every route of the API, whose path has the names of its parameters in it. */
+  /** Every route of the API, with its parameters' names in the path. */
   readonly routes: readonly { readonly method: string; readonly path: string }[];
   /** Answers a request of any path under `/console`. */
   handle(request: Request, context: RequestContext): Promise<Response>;
-  /** Whether a request is for a page or one of its files, or carries a cookie that was given to a session. */
+  /** Returns true if a request is for a page or one of its files, or has the signed cookie of a session. */
   passesOverBudget(request: Request): Promise<boolean>;
-  /** Waits until all mails that are under way are sent or have failed. */
+  /** Waits until all mails in progress are sent or have failed. */
   close(): Promise<void>;
 }
 
-/** Makes the console. `database` is the one of the service, as better-auth takes it. */
+/** Opens the console. `database` is the service's own, as better-auth takes it. */
 export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DBAdapterInstance): Console {
   const { public_url, is_https, own_url } = parts;
   const links = new Links(() => public_url ?? own_url());
@@ -88,7 +90,7 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
   };
 }
 
-/** The address that an open invitation is for; null where there is no such invitation. */
+/** Returns the address of an open invitation; null where there is none. */
 async function invitedAddress(base: ConsoleBase, token: string): Promise<string | null> {
   try {
     return (await readInvitation(base, token)).email;
@@ -98,7 +100,7 @@ async function invitedAddress(base: ConsoleBase, token: string): Promise<string 
   }
 }
 
-/** Whether a request is for the API; every other path of the console is a page. */
+/** Returns true if a request is for the API; every other path of the console is a page. */
 function isOfApi({ url }: Request): boolean {
   const { pathname } = new URL(url);
   return pathname === API_PREFIX || pathname.startsWith(`${API_PREFIX}/`);

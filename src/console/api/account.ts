@@ -31,7 +31,7 @@ const AccountDeletion = answerOf({
   ),
 });
 
-/** What a person does with the own account: name, password, sessions, deletion. */
+/** Returns the routes of a person's own account: name, password, sessions, deletion. */
 export function accountRoutes(services: ConsoleServices, contexts: RequestContexts) {
   const { sign_in } = services;
   const visit = (request: Request) => visitOf(contexts, request);

@@ -32,18 +32,20 @@ import { sessionRoutes } from './session.ts';
 import { trailRoutes } from './trail.ts';
 import { usageRoutes } from './usage.ts';
 
-/** Under which all of the console's API lies. */
+/** The prefix of the console's API. */
 export const API_PREFIX = '/console/api';
 
-/** The largest body of a change: the longest fields that any has, several times over, in a millisecond's parsing. */
+/**
+ * The largest body of a change: several times the longest fields of any, and still parsed in a millisecond.
+ */
 const BODY_BYTES_MAX = 65_536;
 
-/** What the pages talk to; its type is what they are compiled against. */
+/** The console's API, as the pages are compiled against it. */
 export type ConsoleApi = ReturnType<typeof consoleApi>;
 
 /**
- * The console's API with every route. Every error has the contract's shape. A change is taken from the console's own
- * pages only, and answers are never kept by a browser or a proxy.
+ * Returns the console's API with every route. Every error has the contract's shape. Changes are accepted only
+ * from the console's own pages, and no browser or proxy may cache a response.
  */
 export function consoleApi(services: ConsoleServices, contexts: RequestContexts) {
   const { problems, isDatabaseAway } = services;
@@ -59,7 +61,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
         const is_away = isDatabaseAway(error);
         const refusal = is_away ? refusedWhileAway() : refusalOf(code, error);
         context.code = refusal.code;
-        // What the port refuses is reported where that is decided, and too much at once is no failure of ours.
+        // The port's refusals are reported where they are decided, and overload is not our own fault.
         const cause = error instanceof ParseError ? error.cause : error;
         const is_told = [ConsoleRefusal, SignInError, ReadTookTooLong].some((told) => cause instanceof told);
         if (refusal.status >= 500 && !is_told) {
@@ -80,7 +82,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       // Its body is read as the API reads it; the parser is for the routes that follow.
       .use(playgroundRoutes(services, contexts))
       .onParse(async ({ request }) => {
-        // Whoever has a session may have signed up a moment ago, so that it makes no client known.
+        // A session does not make the client known, because its owner may have signed up a moment ago.
         const { client_address } = contexts.of(request);
         const bytes = await readBytes(request, { client_address }, limits);
         if (bytes instanceof Refusal) throw refusedBody(bytes);
@@ -118,9 +120,9 @@ function jsonOf(bytes: Uint8Array): unknown {
 }
 
 /**
- * A body with an empty array in place of everything that lies deeper than its fields. No field of a body is an object
- * or an array: its schema refuses both. Elysia writes the refused value into a message. That fails for an object with
- * a `toString` of its own, and for a thousand arrays in each other.
+ * Returns a body with an empty array in place of everything below its fields. No field of a body is an object
+ * or an array: its schema refuses both. Elysia writes the refused value into a message. That fails for an
+ * object with a `toString` of its own, and for a thousand nested arrays.
  */
 function withoutDepth(body: unknown): unknown {
   if (!isNested(body)) return body;
@@ -134,10 +136,10 @@ function isNested(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** The refusal for whatever a route threw. */
+/** Returns the refusal for anything that a route threw. */
 function refusalOf(code: string | number, error: unknown): ConsoleRefusal {
   if (error instanceof ConsoleRefusal) return error;
-  // Elysia wraps what the parser throws.
+  // Elysia wraps the parser's errors.
   if (error instanceof ParseError && error.cause instanceof ConsoleRefusal) return error.cause;
   if (error instanceof AccountError) return refusedByRule(error);
   if (error instanceof SignInError) return refusedBySignIn(error);
@@ -148,7 +150,9 @@ function refusalOf(code: string | number, error: unknown): ConsoleRefusal {
   return refusedByPort(new Refusal('internal_error'));
 }
 
-/** The refusal of input that misses its schema. Names the field and never repeats what was sent. */
+/**
+ * Returns the refusal of input that does not match its schema. Names the field and never quotes the input.
+ */
 function invalid({ type, valueError }: ValidationError): ConsoleRefusal {
   const param = valueError?.path.slice(1).replaceAll('/', '.') ?? '';
   const where = param === '' ? `The ${type} of the request` : `"${param}"`;

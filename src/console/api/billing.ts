@@ -9,7 +9,7 @@ import { answerOf, Done, Id, Micros, nullable, OrganizationParams, queryInteger,
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
-/** Lines of one page of the history. */
+/** The lines of one page of the history. */
 const PAGE_LINES = 50;
 
 export const Limits = answerOf({
@@ -89,10 +89,12 @@ const Movement = answerOf({
   provider: nullable(Type.String()),
 });
 
-/** Where the next page of the history begins. */
+/** The start of the next page of the history. */
 const Place = answerOf({ entry_id: Type.Integer(), balance_micros: Micros });
 
-/** Credit of an organization: what there is, how it moved, how more is bought; and how far the organization has come. */
+/**
+ * Returns the routes of an organization's credit: the balance, its movements, top-ups, and the first steps.
+ */
 export function billingRoutes(services: ConsoleServices) {
   const provider = () => services.payments?.provider ?? manualProvider;
   return new Elysia({ prefix: '/organizations/:organization_id' })

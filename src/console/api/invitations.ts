@@ -34,7 +34,7 @@ const Invitation = answerOf({
 
 const InvitationParams = Type.Object({ organization_id: Id, invitation_id: Id });
 
-/** Invitations into an organization: list the open ones, invite, send again, revoke. */
+/** Returns the routes of an organization's invitations: list the open ones, invite, send again, revoke. */
 export function invitationRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations/:organization_id/invitations' })
     .use(signedIn(services))
@@ -91,7 +91,10 @@ export function invitationRoutes(services: ConsoleServices) {
     );
 }
 
-/** What the link of an invitation opens: reading it needs the link alone, accepting it the invited user's session. */
+/**
+ * Returns the routes of an invitation's link: reading it needs only the link, accepting it the invited user's
+ * session.
+ */
 export function offeredInvitationRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/invitation' })
     .post('/read', async ({ body: { token } }) => await readInvitation(services, token), {

@@ -28,7 +28,10 @@ const KeyList = answerOf({
 
 const KeyParams = Type.Object({ organization_id: Id, key_id: Id });
 
-/** API keys of an organization: list, create, revoke. A key's secret is in one answer only: that to its creation. */
+/**
+ * Returns the routes of an organization's API keys: list, create, revoke. Only the response to its creation
+ * has a key's secret.
+ */
 export function keyRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations/:organization_id/keys' })
     .use(signedIn(services))
@@ -64,7 +67,7 @@ export function keyRoutes(services: ConsoleServices) {
     .delete(
       '/:key_id',
       async ({ actor, params }) => {
-        // Every member may revoke the own keys: which those are, the rule knows.
+        // Every member may revoke their own keys; the rule checks that.
         await requireKeyOf(services.store, actor, params, 'see');
         return await revokeKey(services, actor, params.key_id);
       },

@@ -12,7 +12,7 @@ const LiveModel = answerOf({
   input_price_micros_per_million_tokens: Micros,
 });
 
-/** The decision models that can be asked now, by id. They are the same for every organization. */
+/** Returns the route of the open decision models, by id, which are the same for every organization. */
 export function liveModelRoutes(services: ConsoleServices) {
   const { catalog } = services.decisions;
   return new Elysia({ prefix: '/models' }).use(signedIn(services)).get(

@@ -15,7 +15,7 @@ const Member = answerOf({
 
 const MemberParams = Type.Object({ organization_id: Id, user_id: Id });
 
-/** Members of an organization: list, change a role, remove, leave. */
+/** Returns the routes of an organization's members: list, change a role, remove, leave. */
 export function memberRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations/:organization_id/members' })
     .use(signedIn(services))

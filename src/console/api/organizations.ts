@@ -5,7 +5,7 @@ import { answerOf, Done, Name, OrganizationParams } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
-/** Organizations themselves: found another one, rename one. Which there are is told with the session. */
+/** Returns the routes that create and rename organizations. The list of them comes with the session. */
 export function organizationRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations' })
     .use(signedIn(services))

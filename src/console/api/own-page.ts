@@ -6,23 +6,24 @@ export const CSRF_HEADER = 'x-csrf-token';
 
 const READING: readonly string[] = ['GET', 'HEAD'];
 
-/** Whether a request changes nothing. */
+/** Returns true if a request changes nothing. */
 export function isReading(request: Request): boolean {
   return READING.includes(request.method);
 }
 
-/** Where people open the console. */
+/** The address of the console. */
 export interface OwnOrigin {
-  /** Its origin, such as `https://tds.example.com`; null: the host that they name is believed. */
+  /** The origin, such as `https://tds.example.com`; null to trust the `Host` of requests. */
   readonly public_origin: string | null;
-  /** Whether they reach it by https for certain; otherwise a proxy may still do that. */
+  /** True if it is certainly https; if false, a proxy may still use https. */
   readonly is_https: boolean;
 }
 
 /**
- * Throws `wrong_origin` unless a change was asked for by a page of the console itself. Browsers name the origin of
- * every change, and no page can choose it. Without a configured origin it is compared with the `Host` that was asked:
- * a page under another name has no cookie of ours under it. Throws `unsupported_media_type` for a body that is no JSON.
+ * Throws `wrong_origin` unless a change comes from a page of the console itself. Browsers send the origin
+ * with every change, and no page can choose it. Without a configured origin it is compared with the request's
+ * `Host`. A page under another name has no cookie of ours there. Throws `unsupported_media_type` for a body
+ * that is not JSON.
  */
 export function requireOwnPage(request: Request, own: OwnOrigin): void {
   if (isReading(request)) return;
@@ -45,7 +46,7 @@ function isOwn(origin: string, host: string | null, { public_origin, is_https }:
   return schemes.includes(named.protocol) && named.host === host;
 }
 
-/** Throws `invalid_csrf_token` unless a change carries the token of its session. */
+/** Throws `invalid_csrf_token` unless a change has the token of its session. */
 export function requireToken(request: Request, csrf_token: string): void {
   if (isReading(request)) return;
   const given = Buffer.from(request.headers.get(CSRF_HEADER) ?? '');

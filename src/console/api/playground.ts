@@ -14,8 +14,8 @@ import { requireKeyOf } from './within-organization.ts';
 export type { DecisionResponse };
 
 /**
- * A decision for the playground, with a key of the organization that is named by its id. The body, the answer, its
- * headers and the charge are those of `POST /v1/decisions`. The record is read, answered and forgotten.
+ * Returns the playground's route: a decision with a key of the organization, named by its id. The body, the
+ * response, its headers and the charge are those of `POST /v1/decisions`. The record is not stored.
  */
 export function playgroundRoutes(services: ConsoleServices, contexts: RequestContexts) {
   return new Elysia({ prefix: '/organizations/:organization_id/playground' }).use(signedIn(services)).post(

@@ -21,7 +21,7 @@ const Project = answerOf({
 
 const ProjectParams = Type.Object({ organization_id: Id, project_id: Id });
 
-/** Projects of an organization: list, create, rename, spend limit, archive. */
+/** Returns the routes of an organization's projects: list, create, rename, spend limit, archive. */
 export function projectRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations/:organization_id/projects' })
     .use(signedIn(services))
@@ -81,7 +81,7 @@ function shown({ organization_id: _, organization_name: __, ...project }: Listed
   return project;
 }
 
-/** A refused amount is the spend limit here. */
+/** Throws the refusal of a change, in which an invalid amount is the spend limit. */
 function refusedChange(error: unknown): never {
   if (error instanceof AccountError && error.code === 'invalid_amount') {
     throw refusedByRule(error, 'spend_limit');

@@ -14,7 +14,7 @@ import {
 } from '../../errors.ts';
 import type { SignInError } from '../people/errors.ts';
 
-/** A refusal as the console answers it: every field of the contract's error object, and the response's status. */
+/** A refusal of the console: every field of the contract's error object, and the response's status. */
 export class ConsoleRefusal extends Error {
   override readonly name = 'ConsoleRefusal';
 
@@ -33,23 +33,23 @@ export class ConsoleRefusal extends Error {
   }
 }
 
-/** A refusal of the console itself. */
+/** Returns a refusal of the console itself. */
 export function refused(code: ConsoleErrorCode): ConsoleRefusal {
   const { status, message } = CONSOLE_ERRORS[code];
   return new ConsoleRefusal(status, code, message);
 }
 
-/** The refusal of a change of the catalog, whose sentence says why. */
+/** Returns the refusal of a change of the catalog, with its sentence. */
 export function refusedChange({ message }: CatalogChangeRefused): ConsoleRefusal {
   return new ConsoleRefusal(CONSOLE_ERRORS.change_refused.status, 'change_refused', message);
 }
 
-/** The refusal of input whose schema is right and whose meaning is not. */
+/** Returns the refusal of input that matches its schema but has no valid meaning. */
 export function refusedInput(param: string, message: string): ConsoleRefusal {
   return new ConsoleRefusal(422, 'invalid_request', message, param);
 }
 
-/** The refusal for what a rule refused; `param` where the route calls the field otherwise than the rule. */
+/** Returns the refusal of a rule; `param` where the route has another name for the field than the rule. */
 export function refusedByRule(
   { code, message }: { readonly code: AccountErrorCode; readonly message: string },
   param: string | null = paramOf(ACCOUNT_ERRORS[code]),
@@ -57,13 +57,16 @@ export function refusedByRule(
   return new ConsoleRefusal(ACCOUNT_ERRORS[code].status, code, message, param);
 }
 
-/** The refusal for what sign-in refused. */
+/** Returns the refusal of sign-in. */
 export function refusedBySignIn({ code, message, retry_after_s }: SignInError): ConsoleRefusal {
   const row = SIGN_IN_ERRORS[code];
   return new ConsoleRefusal(row.status, code, message, paramOf(row), retry_after_s);
 }
 
-/** The refusal while the database is away: nothing of the console works without it, as nobody can be signed in. */
+/**
+ * Returns the refusal while the database is unavailable. Without it nobody can be signed in, so all of the
+ * console fails.
+ */
 export function refusedWhileAway(): ConsoleRefusal {
   return refusedByPort(
     new Refusal('auth_unavailable', {
@@ -72,12 +75,12 @@ export function refusedWhileAway(): ConsoleRefusal {
   );
 }
 
-/** The refusal that the API itself would give. */
+/** Returns the refusal that the API itself would give. */
 export function refusedByPort({ status, code, message, param, retry_after_s }: Refusal): ConsoleRefusal {
   return new ConsoleRefusal(status, code, message, param, retry_after_s);
 }
 
-/** The field of a row of the catalogue; null where it names none. */
+/** Returns the field of a row of the catalogue; null where it names none. */
 function paramOf(row: ConsoleEntry): string | null {
   return row.param ?? null;
 }

@@ -4,33 +4,36 @@ import type { Role } from '../../accounts/roles.ts';
 import type { Mode } from '../../questions/question.ts';
 import { TIME_MAX_MS } from '../../usage/buckets.ts';
 
-/** An id as this service makes them. */
+/** An id of this service. */
 export const Id = Type.String({ minLength: 1, maxLength: 64 });
 
-/** An id that the page draws for one entry, which is known by it when it is sent again. No payment has such an id. */
+/**
+ * The id that a page draws for one entry, which identifies it when it is sent again. No payment has such an
+ * id.
+ */
 export const EntryId = Type.String({ pattern: '^entry_[0-9A-Za-z_-]{16,64}$' });
 
-/** A name that a person gives; the rules check it exactly. */
+/** A person's input for a name; the rules check it exactly. */
 export const Name = Type.String({ maxLength: 1_000 });
 
-/** An address as a person types it; the rules check it exactly. */
+/** A person's input for an address; the rules check it exactly. */
 export const Email = Type.String({ maxLength: 1_000 });
 
-/** A password as a person types it; sign-in bounds it exactly. */
+/** A person's input for a password; sign-in bounds it exactly. */
 export const Password = Type.String({ maxLength: 1_000 });
 
-/** What a mailed link carries. */
+/** The token of a mailed link. */
 export const Token = Type.String({ minLength: 1, maxLength: 1_000 });
 
 /**
- * A whole number in a query, where everything is text; in a body `Type.Integer` takes no text. It is one that a column
- * of either database can have.
+ * Returns the schema of a whole number in a query, where everything is text; in a body `Type.Integer` accepts
+ * no text. Its range fits a column of either database.
  */
 export function queryInteger(bounds: { readonly minimum?: number; readonly maximum?: number } = {}) {
   return t.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER, ...bounds });
 }
 
-/** A time in a query, in Unix milliseconds, whose UTC day can be written. */
+/** Returns the schema of a time in a query, in Unix milliseconds, within the range of dates. */
 export const queryTime = () => queryInteger({ minimum: 0, maximum: TIME_MAX_MS });
 
 /** Unix milliseconds. */
@@ -39,28 +42,28 @@ export const Time = Type.Integer();
 /** Integer micro-dollars. */
 export const Micros = Type.Integer();
 
-/** The path of everything that belongs to one organization. */
+/** The path of the resources of one organization. */
 export const OrganizationParams = Type.Object({ organization_id: Id });
 
-/** An answer with these fields and no others, so that nothing leaves by accident. */
+/** Returns the schema of a response with exactly these fields, so that no other leaks by accident. */
 export function answerOf<Properties extends TProperties>(properties: Properties) {
   return Type.Object(properties, { additionalProperties: false });
 }
 
-/** The schema, or null. */
+/** Returns the schema of a value or null. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()]);
 }
 
-/** The answer of a change that has nothing to tell. */
+/** The response to a change without a result. */
 export const Done = answerOf({ done: Type.Literal(true) });
 
-/** How a record is read. */
+/** The mode of reading a record. */
 export const ModeSchema = Type.Union([Type.Literal('fast'), Type.Literal('consistent')]) satisfies TSchema & {
   readonly static: Mode;
 };
 
-/** What a member is in an organization. */
+/** The role of a member in an organization. */
 export const RoleSchema = Type.Union([
   Type.Literal('owner'),
   Type.Literal('admin'),

@@ -14,37 +14,40 @@ import type { Store } from '../../store.ts';
 import type { UsageReader } from '../../usage/usage-reader.ts';
 import type { SignIn } from '../people/sign-in.ts';
 
-/** What operators see and do of the running service. */
+/** The operators' access to the running service. */
 export interface Operation {
   readonly activity: Pick<RecentActivity, 'now'>;
   readonly audits: Pick<Audits, 'status' | 'auditNow'>;
   readonly models: Pick<Models, 'states' | 'turnsLoad'>;
   readonly reloads: Pick<Reloads, 'begin' | 'statusOf'>;
-  /** Lets the models follow a change of the catalog at once. Never rejects. */
+  /** Makes the models follow a change of the catalog at once. Never rejects. */
   readonly followCatalog: () => Promise<void>;
 }
 
-/** Everything that the console's API needs. */
+/** The parts that the console's API needs. */
 export interface ConsoleServices {
   readonly sign_in: SignIn;
   readonly store: Store;
-  /** Reads of usage that may take long. */
+  /** Long reads of usage. */
   readonly reader: UsageReader & MovementReader;
-  /** Whether an error says that the database cannot be reached, so that the same may succeed in a moment. */
+  /** Returns true if an error means that the database is unreachable, so that a retry may succeed. */
   readonly isDatabaseAway: (error: unknown) => boolean;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly problems: Problems & RecentProblems;
-  /** How credit is bought; null where it is only given by hand. */
+  /** The means to buy credit; null where the operator gives it by hand. */
   readonly payments: Payments | null;
-  /** Mails the link of an invitation; a mail that cannot be sent is reported, and the invitation can be sent again. */
+  /**
+   * Mails the link of an invitation. A mail that cannot be sent is reported, and the invitation can be sent
+   * again.
+   */
   readonly mailInvitation: (invitation: SentInvitation, inviter_name: string) => void;
   /** Answers the playground's requests. */
   readonly decisions: DecisionRouteServices;
   readonly body_limits: BodyLimits;
   readonly operation: Operation;
-  /** The origin under which people open the console, such as `https://tds.example.com`; null: the one that they name. */
+  /** The origin of the console, such as `https://tds.example.com`; null to trust the `Host` of requests. */
   readonly public_origin: string | null;
-  /** Whether people reach the console by https for certain. */
+  /** True if the console is certainly reached by https. */
   readonly is_https: boolean;
 }

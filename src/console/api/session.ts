@@ -25,7 +25,7 @@ const NoSession = answerOf({
   sign_up: Type.Union([Type.Literal('open'), Type.Literal('invited')]),
 });
 
-/** Who is signed in, and every way of becoming that: these routes need no session. */
+/** Returns the route of the present session, and those of every way to get one, which need none. */
 export function sessionRoutes(services: ConsoleServices, contexts: RequestContexts) {
   const { sign_in } = services;
   const visit = (request: Request) => visitOf(contexts, request);

@@ -6,8 +6,8 @@ import { isReading, requireToken } from './own-page.ts';
 import type { ConsoleServices } from './services.ts';
 
 /**
- * For routes of people who are signed in: their session, and the actor that rules take. Refuses with
- * `not_signed_in`, and with `too_many_attempts` who changes too much in a minute.
+ * Provides the session and the actor of signed-in people to routes. Refuses with `not_signed_in`, and with
+ * `too_many_attempts` after too many changes in a minute.
  */
 export function signedIn({ sign_in }: Pick<ConsoleServices, 'sign_in'>) {
   return new Elysia().derive({ as: 'scoped' }, async ({ request, set }) => {

@@ -31,13 +31,13 @@ export const TrailPage = answerOf({
   next: nullable(Type.Integer()),
 });
 
-/** Which part of a trail to show. */
+/** The query for a page of an audit trail. */
 export const TrailQuery = Type.Object({
   before: Type.Optional(queryInteger({ minimum: 1 })),
   action: Type.Optional(Type.String({ maxLength: 64 })),
 });
 
-/** A page of a trail, as a rule reads it. */
+/** Reads a page of an audit trail. */
 export async function readTrail(
   services: ConsoleServices,
   actor: Actor,
@@ -55,7 +55,7 @@ export async function readTrail(
   return { items: [...items], next };
 }
 
-/** The audit trail of an organization, newest first. */
+/** Returns the route of an organization's audit trail, newest first. */
 export function trailRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations/:organization_id/trail' })
     .use(signedIn(services))

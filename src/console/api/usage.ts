@@ -29,15 +29,15 @@ import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf, requireProjectOf } from './within-organization.ts';
 
-/** Rows of one page of the table. */
+/** The rows of one page of the table. */
 const PAGE_ROWS = 50;
 
-/** Of the revoked keys, whose number has no bound, the last ones are there to filter by. */
+/** The most revoked keys in the filter, last revoked first, because their number has no bound. */
 const REVOKED_KEYS_MAX = 200;
 
 const Text = Type.String({ minLength: 1, maxLength: 200 });
 
-/** Which requests; what is missing is not asked for. */
+/** The filter of requests; a missing field does not filter. */
 const FilterQuery = Type.Object({
   from_ms: Type.Optional(queryTime()),
   to_ms: Type.Optional(queryTime()),
@@ -85,13 +85,15 @@ const Row = answerOf({
   latency_ms: Type.Number(),
 });
 
-/** Usage of an organization: over time, as a table, as CSV, and what there is to filter by. */
+/**
+ * Returns the routes of an organization's usage: over time, as a table, as CSV, and the values to filter by.
+ */
 export function usageRoutes(services: ConsoleServices) {
   const { store } = services;
 
   /**
-   * The filter of a path and its query, whose project and key must be of the organization. Who may not see that one
-   * learns of neither.
+   * Returns the filter of a path and its query, whose project and key must belong to the organization. An
+   * actor who may not see the organization learns about neither.
    */
   async function filterOf(
     actor: Actor,
@@ -215,8 +217,9 @@ export function usageRoutes(services: ConsoleServices) {
           headers: {
             'content-type': 'text/csv; charset=utf-8',
             'content-disposition': 'attachment; filename="usage.csv"',
-            // Elysia ends a body of `chunked` as if it were whole when it fails. Names of codings have no case (RFC 9112,
-            // 7), and this one leaves the failure to the port, which reports it and breaks the connection.
+            // Elysia ends a failed body of `chunked` as if it were complete. Names of codings are
+            // case-insensitive (RFC 9112, 7), and this one leaves the failure to the port, which reports it
+            // and breaks the connection.
             'transfer-encoding': 'Chunked',
             'cache-control': 'no-store',
           },
@@ -226,7 +229,7 @@ export function usageRoutes(services: ConsoleServices) {
     );
 }
 
-/** The text, a piece at a time as it is taken. */
+/** Returns a stream of the text that produces each piece on demand. */
 function streamOf(pieces: AsyncGenerator<string, void, undefined>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>(
@@ -256,7 +259,7 @@ function refusedRange(error: unknown): never {
 
 type Shown = Static<typeof Series>;
 
-/** The series with arrays of its own, as the schema has them. */
+/** Returns the series with mutable arrays, as the schema requires. */
 function shown(series: Awaited<ReturnType<typeof usageSeries>>): Shown {
   const totals = ({ statuses, ...rest }: typeof series.totals) => ({ ...rest, statuses: [...statuses] });
   return {

@@ -5,8 +5,8 @@ import type { Permission } from '../../accounts/roles.ts';
 import type { Store } from '../../store.ts';
 
 /**
- * Rejects with `not_found` unless the actor is a member and the key belongs to the organization that the path names.
- * Rejects with `permission_denied` unless their role allows it. Whoever may not learns nothing of the key.
+ * Rejects with `not_found` unless the actor is a member and the key belongs to the organization in the path.
+ * Rejects with `permission_denied` unless their role allows it. Neither error reveals anything about the key.
  */
 export async function requireKeyOf(
   store: Pick<Store, 'accounts' | 'keys'>,
@@ -20,7 +20,7 @@ export async function requireKeyOf(
     throw new AccountError('not_found', 'There is no such API key.');
 }
 
-/** The same for a project. */
+/** Does the same for a project. */
 export async function requireProjectOf(
   store: Pick<Store, 'accounts'>,
   actor: Actor,

@@ -4,8 +4,8 @@ import { AttemptBudgets } from '../../limits/attempt-budgets.ts';
 import { SignInError } from './errors.ts';
 
 /**
- * Of a client's address, which may stand for a whole office. Sign-ups, and what new accounts change, are bounded by the
- * day too: each stays in the database.
+ * The limits of a client's address, which may be that of a whole office. Sign-ups, and changes by new
+ * accounts, also have daily limits, because each stays in the database.
  */
 const BY_ADDRESS = {
   sign_in: { at_once: 30, refill_ms: 10 * MS_PER_S },
@@ -16,8 +16,9 @@ const BY_ADDRESS = {
 };
 
 /**
- * Of an account, known or not: what is guessed about one password, and what one mailbox gets or one user sends. Whoever
- * is signed in, or has the link that verifies the address, has guesses of their own, which nobody else can spend.
+ * The limits of an account, known or not: guesses at one password, mails to one mailbox, and mails of one
+ * user. A person who is signed in, or has the verification link, has separate guesses, which nobody else can
+ * use up.
  */
 const BY_ACCOUNT = {
   password: { at_once: 10, refill_ms: MINUTE_MS },
@@ -28,10 +29,10 @@ const BY_ACCOUNT = {
   invitations: { at_once: 50, refill_ms: 5 * MINUTE_MS },
 };
 
-/** Gives the attempt back: it succeeded, and so was no guess. */
+/** Gives the attempt back, because it succeeded and was no guess. */
 export type GiveBack = () => void;
 
-/** The limits of sign-in, by the client's address and by the account that it names. Kept in memory. */
+/** Limits the attempts at sign-in, by the client's address and by the account. Kept in memory. */
 export class Attempts {
   readonly #addresses = new AttemptBudgets(BY_ADDRESS, drawHashKey());
   readonly #accounts = new AttemptBudgets(BY_ACCOUNT, drawHashKey());

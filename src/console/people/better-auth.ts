@@ -5,18 +5,18 @@ import { betterAuth } from 'better-auth/minimal';
 import type { Identifiers, IdKind } from '../../identifiers.ts';
 import { withHashedTokens } from './hashed-tokens.ts';
 
-/** A session ends so long after it was last used. */
+/** The time after its last use at which a session ends. */
 export const SESSION_S = 14 * 24 * 3_600;
-/** A session that is used is extended, and its last use noted, no more often than this. */
+/** The shortest interval between two extensions of a session in use. */
 export const SESSION_UPDATE_S = 300;
 
 export const PASSWORD_LENGTH_MIN = 8;
 export const PASSWORD_LENGTH_MAX = 128;
 
-/** The path that cookies are sent to: no request of the API carries them. */
+/** The path of cookies, so that no request of the API has them. */
 const COOKIE_PATH = '/console';
 
-/** The header that carries the client's address to better-auth, whatever headers the client sent. */
+/** The header with the client's address for better-auth; a client's own header does not count. */
 export const ADDRESS_HEADER = 'x-tds-client-address';
 
 const ID_KINDS: Readonly<Record<string, IdKind>> = {
@@ -26,7 +26,7 @@ const ID_KINDS: Readonly<Record<string, IdKind>> = {
   verification: 'verification',
 };
 
-/** How passwords are hashed; better-auth's own way (scrypt) by default. */
+/** The hashing of passwords; better-auth's own (scrypt) by default. */
 export interface PasswordHashing {
   hash(password: string): Promise<string>;
   verify(given: { readonly hash: string; readonly password: string }): Promise<boolean>;
@@ -35,30 +35,31 @@ export interface PasswordHashing {
 export interface BetterAuthParts {
   readonly database: DBAdapterInstance;
   readonly secret: string;
-  /** Whether people reach the console by https: cookies are sent on nothing else then. */
+  /** True if the console is reached by https; then cookies are sent only by https. */
   readonly is_https: boolean;
   readonly identifiers: Pick<Identifiers, 'id'>;
   readonly passwords?: PasswordHashing | undefined;
-  /** Takes the causes of failures that better-auth keeps for itself. */
+  /** Reports failures that better-auth does not pass on. */
   readonly onFailure: (error: unknown) => void;
-  /** A sign-up made this user. */
+  /** Called with the user that a sign-up created. */
   readonly onSignUp: (user: User) => Promise<void>;
-  /** Somebody signed up with the address of this user. */
+  /** Called with the user whose address somebody signed up with again. */
   readonly onTakenSignUp: (user: User) => Promise<void>;
-  /** The password of this user was set by a link. */
+  /** Called with the user whose password was set by a link. */
   readonly onReset: (user: User) => Promise<void>;
 }
 
 export type BetterAuth = ReturnType<typeof openBetterAuth>;
 
 /**
- * better-auth, without routes of its own: email and password only, sessions in the database, no telemetry, no rate
- * limits (`attempts.ts` has them). Links are our own, because its links to verify an address can be used again.
+ * Opens better-auth, without routes of its own: email and password only, sessions in the database, no
+ * telemetry. `attempts.ts` has the rate limits. Links are our own, because better-auth's verification links
+ * can be used again.
  */
 export function openBetterAuth(parts: BetterAuthParts) {
   const { identifiers, passwords } = parts;
   return betterAuth({
-    // Nothing is made of it, and without it better-auth would look for one in the environment.
+    // The address is not used, but without it better-auth would look for one in the environment.
     baseURL: parts.is_https ? 'https://localhost' : 'http://localhost',
     secrets: [{ version: 1, value: parts.secret }],
     database: (options) => withHashedTokens(parts.database(options)),
@@ -66,7 +67,7 @@ export function openBetterAuth(parts: BetterAuthParts) {
     rateLimit: { enabled: false },
     logger: {
       level: 'error',
-      // The message may quote an address; the error among the details is what counts.
+      // The message may quote an address, so an error in the details is preferred.
       log: (_level, message, ...details) =>
         parts.onFailure(details.find((detail) => detail instanceof Error) ?? new Error(message)),
     },
@@ -117,7 +118,9 @@ export function openBetterAuth(parts: BetterAuthParts) {
   });
 }
 
-/** Whether headers carry the cookie of a session with better-auth's signature, without a look at the session. */
+/**
+ * Returns true if headers have a session cookie with better-auth's signature, without looking up the session.
+ */
 export async function isCookieSigned({ $context }: BetterAuth, headers: Headers): Promise<boolean> {
   const { authCookies, secret } = await $context;
   const cookie = parseCookies(headers.get('cookie') ?? '').get(authCookies.sessionToken.name) ?? '';

@@ -1,6 +1,6 @@
 import { SIGN_IN_ERRORS, type SignInErrorCode } from '../../errors.ts';
 
-/** A refusal of sign-in: a code to branch on and one sentence to show. */
+/** A refusal of sign-in: a code for programs and one sentence for people. */
 export class SignInError extends Error {
   override readonly name = 'SignInError';
 

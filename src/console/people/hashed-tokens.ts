@@ -5,9 +5,9 @@ const MODEL = 'session';
 const FIELD = 'token';
 
 /**
- * The adapter, with the SHA-256 of a session's token in the place of the token, in everything that reaches the
- * database. better-auth stores the token itself, with which whoever reads a backup could sign in. A row that was found
- * by its token, or just made, has the token again; one of a list has the hash.
+ * Returns the adapter with a session's token replaced by its SHA-256 in everything that reaches the database.
+ * better-auth stores the token itself, with which a reader of a backup could sign in. A row that was found by
+ * its token, or just created, has the token again; one of a list has the hash.
  */
 export function withHashedTokens(adapter: DBAdapter): DBAdapter {
   return {
@@ -51,7 +51,7 @@ function hashing<Adapter extends DBTransactionAdapter>(adapter: Adapter): Adapte
   };
 }
 
-/** Conditions as the database has the values. */
+/** Returns the conditions with the database's values. */
 function hashedWhere<Given extends { readonly model: string; where?: Where[] | undefined }>(
   given: Given,
 ): Given {
@@ -77,7 +77,7 @@ function hashedUpdate<Given extends { readonly model: string; update: Record<str
   return token === undefined ? given : { ...given, update: { ...given.update, [FIELD]: hash(token) } };
 }
 
-/** The row with the token that it was asked for by. */
+/** Returns the row with the token by which it was found. */
 function restored<Row>(row: Row | null, { model, where }: { model: string; where: Where[] }): Row | null {
   const token = where.find(({ field }) => field === FIELD)?.value;
   return row === null || model !== MODEL || typeof token !== 'string' ? row : { ...row, [FIELD]: token };

@@ -2,16 +2,18 @@ import { type Clock, HOUR_MS } from '../../clock.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import type { BetterAuth } from './better-auth.ts';
 
-/** How long the links of mails work. */
+/** The hours for which the links of mails are valid. */
 export const LINK_HOURS = { 'verify-email': 24, 'reset-password': 1 } as const;
 
-/** What a link is for. `reset-password` is better-auth's own name: it takes these tokens itself. */
+/**
+ * The purpose of a link. `reset-password` is better-auth's own name, because it checks these tokens itself.
+ */
 export type LinkPurpose = keyof typeof LINK_HOURS;
 
 /** The id of no user. */
 export const NOBODY = 'user_none';
 
-/** Tokens of links that are mailed: each can be used once, for one purpose, until its time is over. Stored as hashes. */
+/** The tokens of mailed links: each can be used once, for one purpose, until it expires. Stored as hashes. */
 export class LinkTokens {
   constructor(
     private readonly auth: Pick<BetterAuth, '$context'>,
@@ -22,8 +24,8 @@ export class LinkTokens {
   ) {}
 
   /**
-   * A new token of a user. With null it is nobody's, and has ended. The database does the same work for both, so that
-   * its time does not tell whether there is a user. Deletes the tokens whose time is over.
+   * Creates a token of a user. With null it belongs to nobody and has already expired. The database does the
+   * same work for both, so that its time does not reveal the existence of a user. Deletes expired tokens.
    */
   async issue(purpose: LinkPurpose, user_id: string | null): Promise<string> {
     const { internalAdapter } = await this.auth.$context;
@@ -38,7 +40,7 @@ export class LinkTokens {
     return token;
   }
 
-  /** Deletes the tokens whose time is over. */
+  /** Deletes expired tokens. */
   async endExpired(): Promise<void> {
     const { adapter } = await this.auth.$context;
     const now = new Date(this.parts.clock.now_ms());
@@ -48,14 +50,17 @@ export class LinkTokens {
     });
   }
 
-  /** The id of a token's user, without using it up; null when it was used before, has expired, or never was. */
+  /**
+   * Returns the id of a token's user, without using it up; null when it was used, has expired, or never
+   * existed.
+   */
   async find(purpose: LinkPurpose, token: string): Promise<string | null> {
     const { internalAdapter } = await this.auth.$context;
     const found = await internalAdapter.findVerificationValue(identifierOf(purpose, token));
     return found === null || found.expiresAt.getTime() <= this.parts.clock.now_ms() ? null : found.value;
   }
 
-  /** Uses a token up. The id of its user; null when it was used before, has expired, or never was. */
+  /** Uses a token up and returns the id of its user; null when it was used, has expired, or never existed. */
   async take(purpose: LinkPurpose, token: string): Promise<string | null> {
     const { internalAdapter } = await this.auth.$context;
     return (await internalAdapter.consumeVerificationValue(identifierOf(purpose, token)))?.value ?? null;

@@ -1,4 +1,6 @@
-/** The links of mails: pages of the console that take a token from the fragment, which browsers send to nobody. */
+/**
+ * The links of mails: pages of the console that read a token from the fragment, which browsers do not send.
+ */
 export class Links {
   /** `public_url` is the address of the service, such as `https://tds.example.com`, with or without a path. */
   constructor(private readonly public_url: () => string) {}

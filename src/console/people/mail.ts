@@ -2,7 +2,7 @@ import { createTransport } from 'nodemailer';
 
 /** A mail in plain text. */
 export interface Mail {
-  /** One address. */
+  /** The one recipient's address. */
   readonly to: string;
   readonly subject: string;
   readonly text: string;
@@ -15,21 +15,24 @@ export interface Mailer {
   close(): void;
 }
 
-/** A mail server did not take a mail. */
+/** The mail server did not accept a mail. */
 export class MailNotSent extends Error {
   override readonly name = 'MailNotSent';
 }
 
-/** Bounds of one mail's way: a server that does not answer must not keep the service from stopping. */
+/** The timeouts of one mail: a silent server must not keep the service from stopping. */
 const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 30_000 };
 
-/** Hands mails to an SMTP server: `smtp://` (STARTTLS where it is offered) or `smtps://`, with user and password. */
+/**
+ * Returns a mailer for an SMTP server: `smtp://` (STARTTLS where it is offered) or `smtps://`, with user and
+ * password.
+ */
 export function smtpMailer(url: string, from: string): Mailer {
   const transport = createTransport({ url, ...TIMEOUTS_MS }, { from });
   return {
     async send({ to, subject, text }) {
       try {
-        // As an object the address is one, whatever characters it has.
+        // An object, so that the address is not parsed, whatever characters it has.
         await transport.sendMail({ to: { name: '', address: to }, subject, text });
       } catch (error) {
         throw new MailNotSent('The mail server did not take a mail.', { cause: error });
@@ -39,7 +42,7 @@ export function smtpMailer(url: string, from: string): Mailer {
   };
 }
 
-/** Writes mails as plain blocks, for a service without a mail server. */
+/** Returns a mailer that writes mails as plain text blocks, for a service without a mail server. */
 export function printingMailer(write: (text: string) => void): Mailer {
   return {
     send: ({ to, subject, text }) => {

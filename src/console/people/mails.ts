@@ -3,12 +3,12 @@ import { LINK_HOURS } from './link-tokens.ts';
 import type { Mail } from './mail.ts';
 
 /**
- * The texts of all mails. What somebody typed is in one of them only, the invitation: the names of who invites and into
- * what. A subject has none. Before anybody paid for the organization the mail has none either, so that a free account
- * sends strangers no words of its own.
+ * The texts of all mails. Only the invitation contains user input: the names of the inviter and the
+ * organization, and never in the subject. Before a payment for the organization it has none either, so that a
+ * free account cannot send its own words to strangers.
  */
 
-/** To a new user, with the link that verifies the address. */
+/** Returns the mail to a new user, with the link that verifies the address. */
 export function verificationMail(to: string, link: string): Mail {
   return {
     to,
@@ -21,7 +21,7 @@ It works once, for ${hours(LINK_HOURS['verify-email'])}. If you did not sign up,
   };
 }
 
-/** To a user who wants to set a new password. */
+/** Returns the mail to a user who wants to set a new password. */
 export function resetMail(to: string, link: string): Mail {
   return {
     to,
@@ -34,7 +34,7 @@ It works once, for ${hours(LINK_HOURS['reset-password'])}. If you did not ask fo
   };
 }
 
-/** To a user whose address somebody signed up with again. */
+/** Returns the mail to a user whose address somebody signed up with again. */
 export function existingAccountMail(to: string, links: { sign_in: string; reset: string }): Mail {
   return {
     to,
@@ -48,7 +48,7 @@ The second link works once, for ${hours(LINK_HOURS['reset-password'])}. If it wa
   };
 }
 
-/** To somebody who is invited into an organization. */
+/** Returns the mail to a person who is invited into an organization. */
 export function invitationMail(
   to: string,
   given: {
@@ -75,12 +75,12 @@ It works once, for ${days} days. If you do not know the organization, ignore thi
   };
 }
 
-/** Characters of a name that a mail has. */
+/** The most characters of a name in a mail. */
 const MENTIONED_MAX = 40;
 
 /**
- * A name as a mail has it: on one line, cut, and without digits in a row, such as those of a telephone. Null for one that
- * a mail program could turn into a link.
+ * Returns a name for a mail: on one line, shortened, and without digits in a row, such as telephone numbers.
+ * Returns null for one that a mail program could turn into a link.
  */
 function mentioned(name: string | null): string | null {
   if (name === null || looksLikeLink(name)) return null;
@@ -95,7 +95,10 @@ function mentioned(name: string | null): string | null {
   return looksLikeLink(cut) || cut === '' ? null : cut;
 }
 
-/** Whether a mail program may make a link of a name: an address has one of these, or a dot between its words. */
+/**
+ * Returns true if a mail program may make a link of a name: it has a character of addresses, or a dot between
+ * words.
+ */
 function looksLikeLink(name: string): boolean {
   return /[/\\:@]|[^\s.][.\u3002\uff0e\uff61][^\s.]/u.test(name);
 }

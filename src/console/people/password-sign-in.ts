@@ -29,47 +29,51 @@ import type { Mail, Mailer } from './mail.ts';
 import { existingAccountMail, resetMail, verificationMail } from './mails.ts';
 import type { Cookies, OwnSession, SignedIn, SignIn, SignUpRule, Visit } from './sign-in.ts';
 
-/** Work after answers that may be under way at once; each has a password to hash or a mail to send. */
+/** The most work after responses at once; each piece hashes a password or sends a mail. */
 const AFTER_ANSWERS_MAX = 200;
 const BUSY_RETRY_S = 60;
 
-/** What better-auth takes for an email address: a part of those that `checkedEmail` takes. */
+/** The email addresses that better-auth accepts: some of those that `checkedEmail` accepts. */
 const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
 
-/** Accounts of less age share a budget of changes with the others of their address. */
+/** The age up to which accounts share a budget of changes with others of their address. */
 const NEW_ACCOUNT_MS = 30 * DAY_MS;
 
 const USER_AGENT_LENGTH_MAX = 300;
 
-/** An answer waits so long for its session to be extended, which is quick unless the database takes no writes. */
+/**
+ * The longest wait of a response for the extension of its session, which is quick unless the database takes
+ * no writes.
+ */
 const EXTENDING_MS = 250;
 
 /**
- * Passwords that are hashed at once, each for some 50 ms of a core. Addresses take turns, and of one address one is
- * hashed at a time. So whoever guesses from many addresses delays an owner's sign-in by a hash of each at most.
+ * The passwords that are hashed at once, each for some 50 ms of a core. Addresses take turns, and each has
+ * one hash at a time. An attacker with many addresses therefore delays an owner's sign-in by at most one hash
+ * for each address.
  */
 const HASHED_AT_ONCE = 2;
-/** How much of that may wait or go on: of one address, and in all. */
+/** The most hashes that wait or run: of one address, and in all. */
 const HASHED_OF_ADDRESS_MAX = 10;
 const HASHED_MAX = 1_000;
 
-/** Sessions of one user: less than better-auth lists, so that none is hidden from them. */
+/** The most sessions of one user: fewer than better-auth lists, so that it lists all of them. */
 const SESSIONS_MAX = 50;
 
 /** The rules of accounts that sign-in needs. */
 export interface AccountRules {
-  /** Makes the personal organization of a user, unless there is one. */
+  /** Creates the personal organization of a user, unless there is one. */
   ensurePersonalOrganization(user_id: string): Promise<unknown>;
   /** Deletes an account, whose password was checked. Rejects with `AccountError`. */
   deleteAccount(user_id: string): Promise<void>;
-  /** The address that an open invitation is for; null where the token belongs to none. */
+  /** Returns the address of an open invitation; null where the token belongs to none. */
   invitedAddress(token: string): Promise<string | null>;
 }
 
-/** What sign-in is made of. */
+/** The parts of sign-in. */
 export interface SignInParts {
   readonly database: DBAdapterInstance;
-  /** Signs cookies and makes CSRF tokens. */
+  /** The secret that signs cookies and derives CSRF tokens. */
   readonly secret: string;
   readonly is_https: boolean;
   readonly sign_up: SignUpRule;
@@ -79,7 +83,7 @@ export interface SignInParts {
   readonly clock: Clock;
   readonly identifiers: Pick<Identifiers, 'id' | 'linkToken'>;
   readonly problems: Pick<Problems, 'report'>;
-  /** Other than better-auth's own, for tests that count. */
+  /** Replaces better-auth's hashing, for tests that count. */
   readonly passwords?: PasswordHashing | undefined;
 }
 
@@ -90,7 +94,9 @@ export class PasswordSignIn implements SignIn {
   readonly #tokens: LinkTokens;
   readonly #attempts: Attempts;
   readonly #hashing = new FairTurns(HASHED_AT_ONCE);
-  /** Of one email address one at a time: of several at once, only the first makes an account. */
+  /**
+   * One sign-up of an email address runs at a time: of several at once, only the first creates an account.
+   */
   readonly #sign_ups = new QueuePerName(1);
   readonly #after_answers = new Set<Promise<void>>();
   /** The ids of the sessions that are being extended. */
@@ -182,14 +188,14 @@ export class PasswordSignIn implements SignIn {
 
   async signOut(visit: Visit): Promise<Cookies> {
     const session = await this.#session(visit.headers, { disableRefresh: true });
-    // better-auth would only log that the session stays, and take its cookie away.
+    // If the deletion failed, better-auth would only log that, and remove the cookie.
     if (session !== null) await this.#deleteSession(session, session.session_id);
     const { headers } = await this.#auth.api.signOut({ headers: headersOf(visit), returnHeaders: true });
     return cookiesOf(headers);
   }
 
   async sessionOf(headers: Headers): Promise<SignedIn | null> {
-    // Whose session it is can be read where the database takes no writes, such as that the session was used.
+    // A database that takes no writes can still read a session, but cannot note its use.
     const session = await this.#session(headers, { disableRefresh: true });
     if (session === null || !this.#isToBeExtended(session)) return session;
     const { session_id } = session;
@@ -200,7 +206,7 @@ export class PasswordSignIn implements SignIn {
     try {
       return await inTime(extended, EXTENDING_MS, 'The session was not extended in time.');
     } catch {
-      // Nothing is lost: it may still be extended beside the answer, or is by the next request.
+      // Nothing is lost: the extension may still finish in the background, or the next request makes one.
       return session;
     }
   }
@@ -267,7 +273,7 @@ export class PasswordSignIn implements SignIn {
     giveBack();
     const replaced = await adapter.updateMany({
       model: 'account',
-      // Whoever has the password from before a reset must not overwrite what the reset has set meanwhile.
+      // A change with the password from before a reset must not overwrite the new one.
       where: [
         { field: 'id', value: account.id },
         { field: 'password', value: hash },
@@ -306,7 +312,7 @@ export class PasswordSignIn implements SignIn {
     );
     giveBack();
     await this.#parts.accounts.deleteAccount(session.user_id);
-    // The rule has ended the sessions: this makes the cookies that say so.
+    // The rule has ended the sessions; this returns the cookies that remove them.
     return await this.signOut(visit);
   }
 
@@ -327,7 +333,7 @@ export class PasswordSignIn implements SignIn {
     this.#attempts.onAccount('mailbox', email);
   }
 
-  /** Sends a mail beside the answer; one that cannot be sent is reported. `close` waits for it. */
+  /** Sends a mail in the background; a failure is reported. `close` waits for it. */
   mail(mail: Mail): void {
     this.#track(this.#parts.mailer.send(mail).catch((error: unknown) => this.#report('mail', error)));
   }
@@ -366,7 +372,7 @@ export class PasswordSignIn implements SignIn {
     return left_ms <= (SESSION_S - SESSION_UPDATE_S) * MS_PER_S && !this.#extending.has(session_id);
   }
 
-  /** How many sessions that was: 0 where the user has none with that id. */
+  /** Returns the number of deleted sessions: 0 where the user has none with that id. */
   async #deleteSession({ user_id }: SignedIn, session_id: string): Promise<number> {
     const { adapter } = await this.#auth.$context;
     const where = [
@@ -376,7 +382,7 @@ export class PasswordSignIn implements SignIn {
     return await adapter.deleteMany({ model: 'session', where });
   }
 
-  /** The session that a change by better-auth needs: it takes one that cannot be extended for none. */
+  /** Returns the session for a change by better-auth, which treats one that cannot be extended as missing. */
   async #requireSession(visit: Visit): Promise<SignedIn> {
     const session = await this.#session(visit.headers, { disableRefresh: false });
     if (session === null) throw new SignInError('not_signed_in');
@@ -388,7 +394,7 @@ export class PasswordSignIn implements SignIn {
     if (invited !== email) throw new SignInError('invitation_needed');
   }
 
-  /** Does work about the address that a mail is asked for, within the limits. */
+  /** Does work for a requested mail to an address in the background, within the limits. */
   #mailAfterAnswer(
     client_address: string,
     given: string,
@@ -417,7 +423,7 @@ export class PasswordSignIn implements SignIn {
     this.mail(existingAccountMail(email, links));
   }
 
-  /** What hashes a password, in the turn of the client's address. Rejects with `too_busy`. */
+  /** Does work that hashes a password when it is the client address's turn. Rejects with `too_busy`. */
   async #inTurn<T>({ client_address }: Visit, work: () => Promise<T>): Promise<T> {
     const of_address = this.#hashing.underWayOf(client_address);
     if (of_address >= HASHED_OF_ADDRESS_MAX || this.#hashing.under_way >= HASHED_MAX) {
@@ -426,12 +432,12 @@ export class PasswordSignIn implements SignIn {
     return await this.#hashing.run(client_address, work);
   }
 
-  /** A link that sets a new password; with null one that does nothing. */
+  /** Returns a link that sets a new password; with null one that has no effect. */
   async #resetLink(user_id: string | null): Promise<string> {
     return this.#parts.links.reset(await this.#tokens.issue('reset-password', user_id));
   }
 
-  /** Whoever followed the link reads the mails of the address, or was given the link by the operator. */
+  /** Verifies the address: the user of the link reads its mails, or got the link from the operator. */
   async #afterReset({ id }: User): Promise<void> {
     const { internalAdapter } = await this.#auth.$context;
     await internalAdapter.updateUser(id, { emailVerified: true });
@@ -439,8 +445,9 @@ export class PasswordSignIn implements SignIn {
   }
 
   /**
-   * Ends what the password from before has opened: all sessions of the user, and links that would set yet another one.
-   * To be called when the new one is written: better-auth deletes sessions before that, while the old one still works.
+   * Ends the access by the old password: all sessions of the user, and links that would set another one. Call
+   * it after the new password is written, because better-auth deletes sessions before that, while the old one
+   * still works.
    */
   async #endAccess(user_id: string): Promise<void> {
     const { internalAdapter } = await this.#auth.$context;
@@ -449,8 +456,9 @@ export class PasswordSignIn implements SignIn {
   }
 
   /**
-   * The cookies of a new session of whoever knows the password. better-auth reads the hash and makes the session a
-   * while later. A password that was replaced in between opens nothing: `#endAccess` has been, or comes yet.
+   * Returns the cookies of a new session for the right password. better-auth checks the password before it
+   * creates the session. If the password was replaced in between, the session is deleted here, because
+   * `#endAccess` may have run already.
    */
   async #newSession(visit: Visit, email: string, password: string): Promise<Cookies> {
     if (!MAILBOX.test(email)) throw new SignInError('wrong_credentials');
@@ -473,14 +481,14 @@ export class PasswordSignIn implements SignIn {
     return cookiesOf(headers);
   }
 
-  /** The stored hash of a password; the same two queries for an address without an account. */
+  /** Returns the stored hash of a password; makes the same two queries for an address without an account. */
   async #passwordHashOf(email: string): Promise<string | null> {
     const { internalAdapter } = await this.#auth.$context;
     const user = await this.#findUser(email);
     return (await internalAdapter.findCredentialAccount(user?.id ?? NOBODY))?.password ?? null;
   }
 
-  /** Deletes sessions and links whose time is over: nobody asks for them again. */
+  /** Deletes expired sessions and links, because no request does so. */
   async #forgetEnded(): Promise<void> {
     const { adapter } = await this.#auth.$context;
     const now = new Date(this.#parts.clock.now_ms());
@@ -507,8 +515,8 @@ export class PasswordSignIn implements SignIn {
   }
 
   /**
-   * Does after the answer whatever depends on an account's being there, so that the time of the answer does not tell.
-   * Throws `too_busy` when too much is under way.
+   * Does work that depends on the existence of an account after the response, so that the response's time
+   * does not reveal it. Throws `too_busy` when too much is running.
    */
   #afterAnswer(work: () => Promise<void>): void {
     if (this.#after_answers.size >= AFTER_ANSWERS_MAX) throw new SignInError('too_busy', BUSY_RETRY_S);
@@ -529,7 +537,7 @@ export class PasswordSignIn implements SignIn {
   }
 }
 
-/** An address that mail can go to: better-auth takes no other. Throws `invalid_email`. */
+/** Returns a valid address for mail: better-auth accepts no other. Throws `invalid_email`. */
 function checkedMailbox(given: string): string {
   const email = checkedEmail(given);
   if (!MAILBOX.test(email)) throw new AccountError('invalid_email');
@@ -542,7 +550,7 @@ function checkPassword(password: string): void {
   if (password.length > PASSWORD_LENGTH_MAX) throw new SignInError('password_too_long');
 }
 
-/** The little that better-auth needs of a request. */
+/** Returns the few headers of a request that better-auth needs. */
 function headersOf({ headers, client_address }: Visit): Headers {
   const needed = cookieHeader(headers);
   needed.set(ADDRESS_HEADER, client_address);
@@ -559,7 +567,7 @@ function cookiesOf(headers: Headers): Cookies {
   return { set_cookies: headers.getSetCookie() };
 }
 
-/** What better-auth refuses, in our words. */
+/** The refusals of better-auth, as our codes. */
 const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
   INVALID_EMAIL: 'wrong_credentials',
   INVALID_EMAIL_OR_PASSWORD: 'wrong_credentials',
@@ -571,10 +579,10 @@ const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
   UNAUTHORIZED: 'not_signed_in',
 };
 
-/** A session that another request ended while this one extended it. */
+/** The status for a session that another request ended while this one extended it. */
 const SESSION_GONE = 401;
 
-/** The result, or what better-auth refuses as a `SignInError`. */
+/** Returns the result; throws better-auth's refusal as a `SignInError`. */
 async function told<Result>(result: Promise<Result>): Promise<Result> {
   try {
     return await result;

@@ -2,7 +2,7 @@ import { openBetterAuth } from './better-auth.ts';
 import { LinkTokens } from './link-tokens.ts';
 import type { SignInParts } from './password-sign-in.ts';
 
-/** A link with which a user sets a password, once, within an hour: for whoever administers the service. */
+/** Returns a link with which a user sets a password, once, within an hour; for the operator. */
 export async function resetLink(
   { links, ...parts }: Pick<SignInParts, 'database' | 'secret' | 'links' | 'clock' | 'identifiers'>,
   user_id: string,

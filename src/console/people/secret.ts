@@ -3,22 +3,23 @@ import { chownSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } fr
 import { join } from 'node:path';
 import { systemErrorCode } from '../../system-error-code.ts';
 
-/** The console's secret, in the data directory. */
+/** The file of the console's secret in the data directory. */
 export const SECRET_FILE = 'console-secret';
 
 const SECRET_BYTES = 32;
 const PRIVATE_FILE_MODE = 0o600;
 const SECRET = /^[0-9a-f]{64}$/;
 
-/** The file of the secret holds something else. */
+/** The file of the secret has invalid content. */
 export class SecretRefused extends Error {
   override readonly name = 'SecretRefused';
 }
 
 /**
- * The secret that signs session cookies and makes CSRF tokens: 32 random bytes, in hexadecimal. Made at the first call
- * in a directory, in a file that its owner alone can read. A process that is killed leaves the whole file or none. Whoever
- * takes the file away ends all sessions. Throws `SecretRefused` and what the file system throws.
+ * Returns the secret that signs session cookies and derives CSRF tokens: 32 random bytes, in hexadecimal. The
+ * first call in a directory creates it, in a file that only its owner can read. A killed process leaves the
+ * whole file or none. Removing the file ends all sessions. Throws `SecretRefused`, and as the file system
+ * does.
  */
 export function consoleSecret(directory: string): string {
   const path = join(directory, SECRET_FILE);
@@ -42,7 +43,7 @@ function make(directory: string, path: string): string {
   try {
     rmSync(temporary, { force: true });
     writeFileSync(temporary, `${secret}\n`, { mode: PRIVATE_FILE_MODE, flush: true });
-    // What an administrator's command makes must not lock the server out.
+    // The server must be able to read a file that an administrator's command creates.
     if (process.getuid?.() === 0) {
       const { uid, gid } = statSync(directory);
       chownSync(temporary, uid, gid);
@@ -50,7 +51,7 @@ function make(directory: string, path: string): string {
     linkSync(temporary, path);
     return secret;
   } catch (error) {
-    // Another process was faster: its secret counts.
+    // Another process was faster, so its secret is used.
     if (systemErrorCode(error) === 'EEXIST') return read(path) ?? secret;
     throw error;
   } finally {

@@ -19,7 +19,7 @@ const AuditAnswer = answerOf({
   ),
 });
 
-/** The audit of the books: what the last one found, and one now. */
+/** Returns the routes of the books' audit: the result of the last one, and the start of one. */
 export function auditRoutes(services: ConsoleServices) {
   const { audits } = services.operation;
   return new Elysia()
@@ -40,7 +40,8 @@ export function auditRoutes(services: ConsoleServices) {
       '/audit',
       ({ operator }) => {
         if (audits.status(operator).is_running) return { has_begun: false };
-        // It takes as long as the history: its status tells how it goes, and it rejects for nobody else's fault.
+        // It takes as long as the history is, so its status shows the progress. It rejects only for other
+        // actors than the operator.
         void audits.auditNow(operator);
         return { has_begun: true };
       },

@@ -40,7 +40,7 @@ const Live = answerOf({
   history: History,
 });
 
-/** How the service stands now, and what it did in the last minutes, by the second. */
+/** Returns the route of the service's present state, and its activity in the last minutes, by the second. */
 export function liveRoutes(services: ConsoleServices) {
   return new Elysia().use(operatorOnly(services)).get(
     '/live',
@@ -53,7 +53,7 @@ export function liveRoutes(services: ConsoleServices) {
   );
 }
 
-/** The history with arrays of its own, as the schema has them. */
+/** Returns the history with mutable arrays, as the schema requires. */
 function shown(history: ActivityHistory): Static<typeof History> {
   return {
     times_ms: [...history.times_ms],

@@ -9,7 +9,7 @@ import type { ConsoleServices } from '../services.ts';
 import { Queue } from './live.ts';
 import { operatorOnly } from './operator-only.ts';
 
-/** An id may have a slash in it, and so is in the body of every change. */
+/** An id may contain a slash, so every change has it in its body. */
 const ModelId = Type.String({ minLength: 1, maxLength: 100 });
 
 const Model = answerOf({
@@ -44,10 +44,10 @@ const Model = answerOf({
   ),
 });
 
-/** The models: how they stand, what they cost, and which are open. */
+/** Returns the routes of the models: their state, price and openness. */
 export function modelRoutes(services: ConsoleServices) {
   const { store, operation } = services;
-  /** Rejects with `not_found` for a model that the catalog does not know. */
+  /** Rejects with `not_found` for a model that the catalog does not have. */
   const requireModel = async (id: string) => {
     if ((await store.catalog.findModel(id)) === undefined) {
       throw new AccountError('not_found', 'There is no such model.');

@@ -5,8 +5,8 @@ import type { ConsoleServices } from '../services.ts';
 import { signedIn } from '../signed-in.ts';
 
 /**
- * For routes of the operator: the actor who may do everything. To everybody else who is signed in they are as paths that
- * do not exist, whatever was sent.
+ * Provides the operator as the actor of its routes. For all other users, the paths do not exist, whatever
+ * they send.
  */
 export function operatorOnly(services: Pick<ConsoleServices, 'sign_in'>) {
   return signedIn(services).derive({ as: 'scoped' }, ({ session }) => {

@@ -8,7 +8,7 @@ import { operatorOnly } from './operator-only.ts';
 import { organizationRoutes } from './organizations.ts';
 import { problemRoutes } from './problems.ts';
 
-/** Everything that whoever runs the service sees and does. */
+/** Returns all routes for the operators of the service. */
 export function operatorRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/operator' })
     .use(organizationRoutes(services))
@@ -19,7 +19,7 @@ export function operatorRoutes(services: ConsoleServices) {
     .use(serviceTrailRoutes(services));
 }
 
-/** What operators did to the service as a whole, newest first. */
+/** Returns the route of operators' acts on the service as a whole, newest first. */
 function serviceTrailRoutes(services: ConsoleServices) {
   return new Elysia()
     .use(operatorOnly(services))

@@ -36,7 +36,7 @@ import type { ConsoleServices } from '../services.ts';
 import { readTrail, TrailPage, TrailQuery } from '../trail.ts';
 import { operatorOnly } from './operator-only.ts';
 
-/** Lines of one page of the search. */
+/** The lines of one page of the search. */
 const PAGE_LINES = 50;
 
 const Overview = {
@@ -81,10 +81,13 @@ const Whole = answerOf({
 
 const Balance = answerOf({ credit_micros: Micros, tier: Type.Integer() });
 
-/** A limit as the operator sets it: left out, it stays; null puts the tier's own value back. The rule bounds it. */
+/** An operator's limit: absent leaves it unchanged, null restores the tier's value. The rule bounds it. */
 const Limit = Type.Optional(nullable(Type.Integer()));
 
-/** All organizations: search, credit by hand, limits, suspension, members and trail of each. */
+/**
+ * Returns the routes of all organizations: search, credit by hand, limits, suspension, members and audit
+ * trail of each.
+ */
 export function organizationRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations' })
     .use(operatorOnly(services))

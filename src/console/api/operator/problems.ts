@@ -19,7 +19,10 @@ const ProblemList = answerOf({
   ),
 });
 
-/** The last failures that were our own fault, newest first; those of one request where its id is given. */
+/**
+ * Returns the route of the last failures by our own fault, newest first; those of one request where its id is
+ * given.
+ */
 export function problemRoutes(services: ConsoleServices) {
   return new Elysia().use(operatorOnly(services)).get(
     '/problems',
