@@ -23,11 +23,13 @@ import { type FingerprintedAnswer, UpstreamModel } from '../upstreams/upstream-m
 import { withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
-import type { EvalRunOptions } from './eval-runs.ts';
+import type { CaseRunOptions } from './eval-runs.ts';
 import { type FittedCalibration, writeCalibration } from './write-calibration.ts';
 
 /** A model to measure or calibrate: weights at a path, or a model of the catalog. */
 export interface ChosenModel extends MeasuredModel {
+  /** Its id in the catalog; null for a file that the catalog was not asked about. */
+  readonly id: string | null;
   /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
   /** Stores a calibration where a service finds it. Resolves with the place. */
@@ -38,7 +40,7 @@ export interface ChosenModel extends MeasuredModel {
  * Opens the model of `--model`: a GGUF file, or else a model of the catalog. Rejects with `SetupError` and
  * `CommandFailed`.
  */
-export async function openChosenModel(options: EvalRunOptions): Promise<ChosenModel> {
+export async function openChosenModel(options: CaseRunOptions): Promise<ChosenModel> {
   const row = await rowOf(options);
   if (row?.upstreams != null) return await openUpstreams(row, row.upstreams, options);
   if (row === undefined) return await openWeights(options, options.model, {});
@@ -50,7 +52,7 @@ export async function openChosenModel(options: EvalRunOptions): Promise<ChosenMo
 /**
  * Returns the catalog's model of that id; undefined where the name is a file's, or unknown to the catalog.
  */
-async function rowOf(options: EvalRunOptions): Promise<CatalogModel | undefined> {
+async function rowOf(options: CaseRunOptions): Promise<CatalogModel | undefined> {
   const { model, data, database } = options;
   if (model === undefined || statSync(model, { throwIfNoEntry: false })?.isFile()) return undefined;
   if (!isPostgres(database) && !existsSync(join(data, DATABASE_FILE))) return undefined;
@@ -58,7 +60,7 @@ async function rowOf(options: EvalRunOptions): Promise<CatalogModel | undefined>
 }
 
 async function openWeights(
-  options: EvalRunOptions,
+  options: CaseRunOptions,
   path: string | undefined,
   row: { readonly expected?: CatalogModel; readonly context_tokens?: number | undefined },
 ): Promise<ChosenModel> {
@@ -71,6 +73,7 @@ async function openWeights(
   const { profile, weights_sha256 } = engine.facts;
   return {
     ...measuredEngine(engine),
+    id: row.expected?.id ?? null,
     temperatures: async (mode) => (await readCalibration(first, profile, weights_sha256))?.temperatures[mode],
     keepCalibration: async (fitted) => {
       const to = calibrationPath(first);
@@ -84,7 +87,7 @@ async function openWeights(
 async function openUpstreams(
   row: CatalogModel,
   upstreams: UpstreamPool,
-  options: EvalRunOptions,
+  options: CaseRunOptions,
 ): Promise<ChosenModel> {
   const { id } = row;
   const { calibration, protocol } = upstreams;
@@ -110,6 +113,7 @@ async function openUpstreams(
     const { fingerprint } = await ask(smallInput('consistent'));
     if (fingerprint === null) throw new CommandFailed(otherModels(id));
     return {
+      id,
       facts: {
         weights_sha256: fingerprint,
         profile: model.profile,

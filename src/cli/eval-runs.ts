@@ -20,16 +20,20 @@ const DEFAULT_SEED = 1;
 const DEFAULT_FOLDS = 5;
 const FOLDS_MAX = 100;
 
-/** The options that `tds eval` and `tds calibrate` have in common. */
-export interface EvalRunOptions extends DataOptions, ModelConfig {
+/** The options of every command that asks a model the records of a cases file. */
+export interface CaseRunOptions extends DataOptions, ModelConfig {
   readonly limit?: number;
   readonly seed: number;
+}
+
+/** The options that `tds eval` and `tds calibrate` have in common. */
+export interface EvalRunOptions extends CaseRunOptions {
   readonly folds: number;
   readonly foldBy: FoldBy;
 }
 
-/** Adds the options of `EvalRunOptions`, with their help and examples. */
-export function addEvalRunOptions(command: Command, examples: readonly string[]): Command {
+/** Adds the options of `CaseRunOptions`, with their help and examples. */
+export function addCaseRunOptions(command: Command, examples: readonly string[]): Command {
   return addSettings(command, [...MODEL_SETTINGS, ...DATA_SETTINGS])
     .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumberBetween(1, LIMIT_MAX))
     .option(
@@ -38,6 +42,16 @@ export function addEvalRunOptions(command: Command, examples: readonly string[])
       wholeNumberBetween(0, 2 ** 32 - 1),
       DEFAULT_SEED,
     )
+    .addHelpText(
+      'after',
+      '\n--model also takes the id of a model of the catalog ("tds model list"), with weights or upstreams.',
+    )
+    .addHelpText('after', examplesHelp(examples));
+}
+
+/** Adds the options of `EvalRunOptions`, with examples. */
+export function addEvalRunOptions(command: Command, examples: readonly string[]): Command {
+  return addCaseRunOptions(command, examples)
     .option(
       '--folds <n>',
       'parts, each of which is judged by a fit on the others',
@@ -48,12 +62,7 @@ export function addEvalRunOptions(command: Command, examples: readonly string[])
       new Option('--fold-by <unit>', 'what is kept together in a part')
         .choices(['set', 'record'])
         .default('set'),
-    )
-    .addHelpText(
-      'after',
-      '\n--model also takes the id of a model of the catalog ("tds model list"), with weights or upstreams.',
-    )
-    .addHelpText('after', examplesHelp(examples));
+    );
 }
 
 /**

@@ -25,6 +25,7 @@ import { registerRestore } from './restore.ts';
 import { registerServe } from './serve.ts';
 import { applySettings } from './settings.ts';
 import { registerTop } from './top.ts';
+import { registerTune } from './tune.ts';
 import { registerUsage } from './usage.ts';
 import { registerUsers } from './users.ts';
 import { runWeightsTrial, WEIGHTS_TRIAL } from './weights-trial.ts';
@@ -62,6 +63,7 @@ export function createProgram(writeErr = (text: string): unknown => process.stde
   registerMcp(program);
   registerEval(program);
   registerCalibrate(program);
+  registerTune(program);
   registerDoctor(program);
   registerInstall(program);
   registerConfig(program);

@@ -1,5 +1,6 @@
 import { type TSchema, Type } from '@sinclair/typebox';
-import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { WritableJson } from '../json/write-json.ts';
 import { type ChoiceQuestion, ChoiceQuestionSchema, parseChoice } from './choice.ts';
 import { type NoulQuestion, NoulQuestionSchema, noulProbabilities, parseNoul } from './noul.ts';
 import { softmax } from './probabilities.ts';
@@ -66,6 +67,28 @@ export function parseQuestion(
       return parseScore(body);
     case null:
       return null;
+  }
+}
+
+/** The question as a request's body has it: `parseQuestion` reads the same question of it. */
+export function questionBody(question: Question): WritableJson {
+  const { type, instructions } = question;
+  switch (question.type) {
+    case 'noul': {
+      const { yes, no } = question;
+      const is_described = yes !== undefined || no !== undefined;
+      return { type, instructions, criteria: is_described ? { true: yes, false: no } : undefined };
+    }
+    case 'choice': {
+      const { options } = question;
+      const criteria = new JsonObject<WritableJson>(
+        options.map(({ id }) => id),
+        options.map(({ description }) => description),
+      );
+      return { type, instructions, criteria };
+    }
+    case 'score':
+      return { type, instructions, criteria: question.levels };
   }
 }
 

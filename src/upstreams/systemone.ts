@@ -1,7 +1,7 @@
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
 import { uncommittedProbability } from '../questions/noul.ts';
-import { classesOf, type Question } from '../questions/question.ts';
+import { classesOf, type Question, questionBody } from '../questions/question.ts';
 import { expectedLevel } from '../questions/score.ts';
 import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 
@@ -40,27 +40,6 @@ export function questionsBody(questions: readonly Question[]): string {
       questions.map(questionBody),
     ),
   );
-}
-
-function questionBody(question: Question): WritableJson {
-  const { type, instructions } = question;
-  switch (question.type) {
-    case 'noul': {
-      const { yes, no } = question;
-      const is_described = yes !== undefined || no !== undefined;
-      return { type, instructions, criteria: is_described ? { true: yes, false: no } : undefined };
-    }
-    case 'choice': {
-      const { options } = question;
-      const criteria = new JsonObject<WritableJson>(
-        options.map(({ id }) => id),
-        options.map(({ description }) => description),
-      );
-      return { type, instructions, criteria };
-    }
-    case 'score':
-      return { type, instructions, criteria: question.levels };
-  }
 }
 
 /**

@@ -28,6 +28,7 @@ const PURE = [
   'src/questions/',
   'src/json/',
   'src/hashing/',
+  'src/tuning/',
   'src/client-timeout.ts',
   'src/money.ts',
   'src/bytes.ts',

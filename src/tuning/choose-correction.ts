@@ -1,0 +1,239 @@
+import {
+  type Correction,
+  type CorrectionShape,
+  correctedScores,
+  exampleLoss,
+  fitCorrection,
+} from './correction.ts';
+import type { LabelledExample } from './labelled-example.ts';
+import { labelsGain } from './learning-curve.ts';
+
+/** How often a correction is fitted without a part of the records, and judged on that part. */
+export const FOLDS = 5;
+
+/** Shapes by how many parts they have, fewest first; those of a group differ in their penalty only. */
+const SHAPES: readonly (readonly CorrectionShape[])[] = [
+  [{ words_penalty: null }],
+  [0.05, 0.15, 0.5, 1.5].map((words_penalty) => ({ words_penalty })),
+];
+
+/** With fewer labels a learning curve is noise. */
+const CURVE_LABELS_MIN = 32;
+/** Shares of the records that the learning curve is judged by, beside all of them. */
+const CURVE_SHARES = [0.25, 0.5];
+
+/** Fits that `chooseCorrection` makes, at most. */
+export const FITS = FOLDS * (SHAPES.flat().length + CURVE_SHARES.length) + 1;
+
+/** How true answers are, each by a correction that had no part in it. */
+export interface Truth {
+  readonly accuracy: number;
+  /** Negative log-likelihood in nats. */
+  readonly loss: number;
+}
+
+/** The correction of a question, and what it is worth. */
+export interface ChosenCorrection {
+  /** Null where none beats the model as it is by more than its standard error. */
+  readonly correction: Correction | null;
+  readonly before: Truth;
+  /** Of the correction that would be taken, also where it is left out in the end. */
+  readonly after: Truth;
+  /** How much accuracy 100 more labels would likely bring; null where that cannot be told. */
+  readonly gain_of_100_labels: number | null;
+  /** The share of each class among the answers, out of fold. */
+  readonly answer_shares: readonly number[];
+}
+
+export interface ChooseOptions {
+  readonly classes: number;
+  /** An order of the examples that a seed has drawn. */
+  readonly order: (indexes: readonly number[]) => readonly number[];
+  /** Called before each fit. */
+  readonly onFit: () => Promise<void> | void;
+}
+
+/** Scores by class of every example, and the losses under them. */
+interface Judged {
+  readonly scores: readonly ArrayLike<number>[];
+  readonly losses: Float64Array;
+}
+
+/**
+ * Chooses the parts of a question's correction by cross-validation and fits it on all examples. A shape with more parts
+ * is taken where it beats what has fewer by more than the standard error. What is said of the result is measured with
+ * shapes that were chosen without the fold that they are measured on. Rejects with what `onFit` rejects with.
+ */
+export async function chooseCorrection(
+  examples: readonly LabelledExample[],
+  options: ChooseOptions,
+): Promise<ChosenCorrection> {
+  const { classes, onFit } = options;
+  const ranks = ranksOf(examples, options);
+  const folds = ranks.map((rank) => rank % FOLDS);
+  const plain = judged(
+    examples,
+    examples.map(({ scores }) => scores),
+  );
+  const by_shape = new Map<CorrectionShape, Judged>();
+  for (const shape of SHAPES.flat()) {
+    by_shape.set(shape, await outOfFold(examples, folds, shape, options, () => true));
+  }
+  const lossesOf = (shape: CorrectionShape | null) => (shape && by_shape.get(shape))?.losses ?? plain.losses;
+  const chosen = chooseShape(lossesOf, () => true);
+  const by_fold = Array.from({ length: FOLDS }, (_, fold) =>
+    chooseShape(lossesOf, (index) => folds[index] !== fold),
+  );
+  const scoresOf = (shape: CorrectionShape | null, index: number) =>
+    ((shape && by_shape.get(shape)) ?? plain).scores[index] ?? [];
+  const honest = judged(
+    examples,
+    examples.map((_, index) => scoresOf(by_fold[folds[index] ?? 0] ?? null, index)),
+  );
+  const is_kept = chosen !== null && beats(honest.losses, plain.losses, () => true);
+  if (is_kept) await onFit();
+  const final = is_kept ? honest : plain;
+  return {
+    correction: is_kept ? fitCorrection(examples, classes, chosen) : null,
+    before: truthOf(examples, plain),
+    after: truthOf(examples, honest),
+    gain_of_100_labels:
+      examples.length < CURVE_LABELS_MIN
+        ? null
+        : await curveGain(
+            examples,
+            ranks,
+            chosen ?? likeliest(lossesOf),
+            is_kept ? null : plain,
+            options,
+            by_shape,
+          ),
+    answer_shares: answerShares(final, classes),
+  };
+}
+
+/** The place of each example in the drawn order. */
+function ranksOf(examples: readonly LabelledExample[], { order }: ChooseOptions): readonly number[] {
+  const ranks = examples.map(() => 0);
+  order(examples.map((_, index) => index)).forEach((index, rank) => {
+    ranks[index] = rank;
+  });
+  return ranks;
+}
+
+/** Every example by a correction that was fitted on those of the other folds that are taken. */
+async function outOfFold(
+  examples: readonly LabelledExample[],
+  folds: readonly number[],
+  shape: CorrectionShape,
+  { classes, onFit }: ChooseOptions,
+  isTaken: (index: number) => boolean,
+): Promise<Judged> {
+  const scores: ArrayLike<number>[] = examples.map((example) => example.scores);
+  for (let fold = 0; fold < FOLDS; fold += 1) {
+    await onFit();
+    const others = examples.filter((_, index) => folds[index] !== fold && isTaken(index));
+    const correction = fitCorrection(others, classes, shape);
+    examples.forEach((example, index) => {
+      if (folds[index] === fold) scores[index] = correctedScores(correction, example);
+    });
+  }
+  return judged(examples, scores);
+}
+
+function judged(examples: readonly LabelledExample[], scores: readonly ArrayLike<number>[]): Judged {
+  const losses = Float64Array.from(examples, ({ target }, index) => exampleLoss(scores[index] ?? [], target));
+  return { scores, losses };
+}
+
+type IsCounted = (index: number) => boolean;
+
+/** The shape that beats all with fewer parts; null for the model as it is. */
+function chooseShape(
+  lossesOf: (shape: CorrectionShape | null) => Float64Array,
+  isCounted: IsCounted,
+): CorrectionShape | null {
+  let best: CorrectionShape | null = null;
+  for (const group of SHAPES) {
+    const candidate = group.reduce((one, other) =>
+      mean(lossesOf(other), isCounted) < mean(lossesOf(one), isCounted) ? other : one,
+    );
+    if (beats(lossesOf(candidate), lossesOf(best), isCounted)) best = candidate;
+  }
+  return best;
+}
+
+/** The shape of the least loss, whether or not it beats the model as it is. */
+function likeliest(lossesOf: (shape: CorrectionShape) => Float64Array): CorrectionShape {
+  const everywhere = () => true;
+  return SHAPES.flat().reduce((one, other) =>
+    mean(lossesOf(other), everywhere) < mean(lossesOf(one), everywhere) ? other : one,
+  );
+}
+
+/** Whether losses are lower by more than the standard error of the difference. */
+function beats(losses: Float64Array, than: Float64Array, isCounted: IsCounted): boolean {
+  const gains = than
+    .map((loss, index) => loss - (losses[index] ?? loss))
+    .filter((_, index) => isCounted(index));
+  const gain = mean(gains, () => true);
+  const variance = gains.reduce((sum, own) => sum + (own - gain) ** 2, 0) / (gains.length - 1);
+  return gain > Math.sqrt(variance / gains.length);
+}
+
+function mean(values: Float64Array, isCounted: IsCounted): number {
+  const counted = values.filter((_, index) => isCounted(index));
+  return counted.reduce((sum, value) => sum + value, 0) / counted.length;
+}
+
+function truthOf(examples: readonly LabelledExample[], { scores, losses }: Judged): Truth {
+  const hits = examples.map(({ answers }, index) => answers[likeliestClass(scores[index] ?? [])] ?? 0);
+  return {
+    accuracy: hits.reduce((sum, hit) => sum + hit, 0) / examples.length,
+    loss: mean(losses, () => true),
+  };
+}
+
+function likeliestClass(scores: ArrayLike<number>): number {
+  let best = 0;
+  for (let at = 1; at < scores.length; at += 1) if ((scores[at] ?? 0) > (scores[best] ?? 0)) best = at;
+  return best;
+}
+
+function answerShares({ scores }: Judged, classes: number): readonly number[] {
+  const counts = new Array<number>(classes).fill(0);
+  for (const own of scores) {
+    const answer = likeliestClass(own);
+    counts[answer] = (counts[answer] ?? 0) + 1;
+  }
+  return counts.map((count) => count / scores.length);
+}
+
+/** What 100 more labels would bring over what is served now. */
+async function curveGain(
+  examples: readonly LabelledExample[],
+  ranks: readonly number[],
+  shape: CorrectionShape,
+  served: Judged | null,
+  options: ChooseOptions,
+  by_shape: ReadonlyMap<CorrectionShape, Judged>,
+): Promise<number> {
+  const folds = ranks.map((rank) => rank % FOLDS);
+  const points: { labels: number; accuracy: number }[] = [];
+  const add = (share: number, of: Judged) =>
+    points.push({
+      labels: (share * examples.length * (FOLDS - 1)) / FOLDS,
+      accuracy: truthOf(examples, of).accuracy,
+    });
+  for (const share of CURVE_SHARES) {
+    const isTaken = (index: number) => (ranks[index] ?? 0) < share * examples.length;
+    add(share, await outOfFold(examples, folds, shape, options, isTaken));
+  }
+  const all = by_shape.get(shape);
+  if (all !== undefined) add(1, all);
+  return labelsGain(points, {
+    labels: examples.length,
+    more: 100,
+    served: served === null ? null : truthOf(examples, served).accuracy,
+  });
+}

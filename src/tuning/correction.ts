@@ -1,0 +1,104 @@
+import { softmax } from '../questions/probabilities.ts';
+import type { FittedPart } from './fitted-part.ts';
+import type { LabelledExample } from './labelled-example.ts';
+import { minimize } from './minimize.ts';
+import { fittedShift, type ShiftPart, shiftedScores } from './shift-part.ts';
+import { addWordScores, fittedWords, type WordsPart } from './words-part.ts';
+
+/** What is added to the scores of one question. */
+export interface Correction extends ShiftPart {
+  readonly words: WordsPart | null;
+}
+
+/** Which parts a correction has, and how strongly each is held to saying nothing. */
+export interface CorrectionShape {
+  /** Null for none. */
+  readonly words_penalty: number | null;
+}
+
+/** The corrected scores by class; `scores` are those of the model as it is. */
+export function correctedScores(
+  correction: Correction,
+  { scores, words }: Pick<LabelledExample, 'scores' | 'words'>,
+): Float64Array {
+  const corrected = shiftedScores(correction, scores);
+  if (correction.words !== null) addWordScores(correction.words, words, corrected);
+  return corrected;
+}
+
+/** The correction under which the labels are likeliest, less the penalties of its shape. */
+export function fitCorrection(
+  examples: readonly LabelledExample[],
+  classes: number,
+  { words_penalty }: CorrectionShape,
+): Correction {
+  const shift = fittedShift(examples, classes);
+  const words = words_penalty === null ? null : fittedWords(examples, classes, words_penalty);
+  const parts: readonly FittedPart<unknown>[] = words === null ? [shift] : [shift, words];
+  const starts = parts.map((_, part) =>
+    parts.slice(0, part).reduce((sum, { penalties }) => sum + penalties.length, 0),
+  );
+  const viewOf = (parameters: Float64Array, part: number) => {
+    const start = starts[part] ?? 0;
+    return parameters.subarray(start, start + (parts[part]?.penalties.length ?? 0));
+  };
+  const size = parts.reduce((sum, { penalties }) => sum + penalties.length, 0);
+  const scores = new Float64Array(classes);
+  const best = minimize((parameters, gradient) => {
+    const views = parts.map((part, at) => ({
+      part,
+      parameters: viewOf(parameters, at),
+      gradient: viewOf(gradient, at),
+    }));
+    let loss = 0;
+    for (const view of views) loss += addPenalties(view.part.penalties, view.parameters, view.gradient);
+    for (const [index, { scores: own, target }] of examples.entries()) {
+      scores.set(own);
+      for (const view of views) view.part.addScores(view.parameters, index, scores);
+      loss += lossOf(scores, target);
+      for (const view of views) view.part.addGradient(scores, index, view.gradient);
+    }
+    return loss;
+  }, new Float64Array(size));
+  return { ...shift.part(viewOf(best, 0)), words: words === null ? null : words.part(viewOf(best, 1)) };
+}
+
+/** Half of each parameter's square by its penalty; their gradient replaces what was there. */
+function addPenalties(penalties: Float64Array, parameters: Float64Array, gradient: Float64Array): number {
+  let sum = 0;
+  for (let at = 0; at < parameters.length; at += 1) {
+    const pull = (penalties[at] ?? 0) * (parameters[at] ?? 0);
+    gradient[at] = pull;
+    sum += (pull * (parameters[at] ?? 0)) / 2;
+  }
+  return sum;
+}
+
+/** Below it no logarithm of a probability is taken. */
+const PROBABILITY_MIN = 1e-12;
+
+/** The negative log-likelihood in nats of a target under scores, which its gradient by them replaces. */
+function lossOf(scores: Float64Array, target: readonly number[]): number {
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const score of scores) highest = Math.max(highest, score);
+  let sum = 0;
+  for (const score of scores) sum += Math.exp(score - highest);
+  let loss = 0;
+  for (let at = 0; at < scores.length; at += 1) {
+    const log_probability = (scores[at] ?? 0) - highest - Math.log(sum);
+    const share = target[at] ?? 0;
+    loss -= share * log_probability;
+    scores[at] = Math.exp(log_probability) - share;
+  }
+  return loss;
+}
+
+/** The negative log-likelihood in nats of an example's labels under scores by class. */
+export function exampleLoss(scores: ArrayLike<number>, target: readonly number[]): number {
+  const probabilities = softmax(Array.from(scores));
+  return target.reduce(
+    (sum, share, at) =>
+      share === 0 ? sum : sum - share * Math.log(Math.max(PROBABILITY_MIN, probabilities[at] ?? 0)),
+    0,
+  );
+}

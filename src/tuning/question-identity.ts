@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import type { JsonValue } from '../json/json-value.ts';
+import { type WritableJson, writeJson } from '../json/write-json.ts';
+import { classesOf, type Question } from '../questions/question.ts';
+
+/** A question apart from the order of its options. */
+export interface QuestionIdentity {
+  /** SHA-256 in hex: the same for the same type, instructions and criteria. The order of a choice's options is not part of it. */
+  readonly digest: string;
+  /** What it can be answered by, in an order of its own: options by id, levels from the lowest, no before yes. */
+  readonly classes: readonly string[];
+  /** `places[i]` is where the question itself has class `i`, as `classesOf` numbers them. */
+  readonly places: readonly number[];
+}
+
+/** The identity of a question: those whose options are in another order only have the same digest and classes. */
+export function identityOf(question: Question): QuestionIdentity {
+  const places = placesOf(question);
+  const names = classesOf(question);
+  return {
+    digest: createHash('sha256')
+      .update(writeJson(textOf(question, places)))
+      .digest('hex'),
+    classes: places.map((place) => names[place] ?? ''),
+    places,
+  };
+}
+
+function placesOf(question: Question): readonly number[] {
+  const names = classesOf(question);
+  const places = names.map((_, place) => place);
+  switch (question.type) {
+    case 'choice':
+      return places.sort((one, other) => ((names[one] ?? '') < (names[other] ?? '') ? -1 : 1));
+    case 'noul':
+    case 'score':
+      return places;
+  }
+}
+
+/** All that a question says, with its options in their own order. */
+function textOf(question: Question, places: readonly number[]): WritableJson {
+  const { type, instructions = null } = question;
+  switch (question.type) {
+    case 'noul':
+      return [type, instructions, question.yes ?? null, question.no ?? null];
+    case 'choice': {
+      const options = places.map((place): JsonValue => {
+        const option = question.options[place];
+        return [option?.id ?? '', option?.description ?? null];
+      });
+      return [type, instructions, options];
+    }
+    case 'score':
+      return [type, instructions, question.levels];
+  }
+}
+
+/** The engine's scores as one number for each of the classes, in the order of the identity. A noul's no has 0. */
+export function classScores(
+  question: Question,
+  { places }: Pick<QuestionIdentity, 'places'>,
+  scores: readonly number[],
+): number[] {
+  switch (question.type) {
+    case 'noul':
+      return [0, scores[0] ?? Number.NaN];
+    case 'choice':
+    case 'score':
+      return places.map((place) => scores[place] ?? Number.NaN);
+  }
+}
+
+/** The reverse of `classScores`: what the engine would have given. Only differences between classes matter. */
+export function engineScores(
+  question: Question,
+  { places }: Pick<QuestionIdentity, 'places'>,
+  by_class: ArrayLike<number>,
+): number[] {
+  switch (question.type) {
+    case 'noul':
+      return [(by_class[1] ?? Number.NaN) - (by_class[0] ?? Number.NaN)];
+    case 'choice':
+    case 'score':
+      return inPlaces(places, by_class);
+  }
+}
+
+function inPlaces(places: readonly number[], by_class: ArrayLike<number>): number[] {
+  const scores = places.map(() => Number.NaN);
+  places.forEach((place, index) => {
+    scores[place] = by_class[index] ?? Number.NaN;
+  });
+  return scores;
+}

@@ -1,0 +1,47 @@
+import { type FittedPart, keptNumber } from './fitted-part.ts';
+import type { LabelledExample } from './labelled-example.ts';
+
+/** A shift of each class's score, and a temperature for all of them. */
+export interface ShiftPart {
+  /** The scores are multiplied by it: the inverse of a temperature. */
+  readonly scale: number;
+  /** By class. */
+  readonly shift: readonly number[];
+}
+
+/** The shift is taken to be about one unit of a score, and the scale within a half of 1, until labels say otherwise. */
+const SHIFT_PENALTY = 1;
+const SCALE_PENALTY = 4;
+/** A correction may doubt the model's scores, and not turn them round. */
+const SCALE_MIN = 0.05;
+
+/** The scores by class after the shift. */
+export function shiftedScores({ scale, shift }: ShiftPart, scores: readonly number[]): Float64Array {
+  return Float64Array.from(scores, (score, at) => scale * score + (shift[at] ?? 0));
+}
+
+/** The first parameter is the scale's distance from 1; the others are the shift. */
+export function fittedShift(examples: readonly LabelledExample[], classes: number): FittedPart<ShiftPart> {
+  return {
+    penalties: Float64Array.from({ length: 1 + classes }, (_, at) =>
+      at === 0 ? SCALE_PENALTY : SHIFT_PENALTY,
+    ),
+    addScores(parameters, index, scores) {
+      const own = examples[index]?.scores ?? [];
+      for (let at = 0; at < classes; at += 1) {
+        scores[at] = (scores[at] ?? 0) + (parameters[0] ?? 0) * (own[at] ?? 0) + (parameters[1 + at] ?? 0);
+      }
+    },
+    addGradient(errors, index, gradient) {
+      const own = examples[index]?.scores ?? [];
+      for (let at = 0; at < classes; at += 1) {
+        gradient[0] = (gradient[0] ?? 0) + (errors[at] ?? 0) * (own[at] ?? 0);
+        gradient[1 + at] = (gradient[1 + at] ?? 0) + (errors[at] ?? 0);
+      }
+    },
+    part: (parameters) => ({
+      scale: keptNumber(Math.max(SCALE_MIN, 1 + (parameters[0] ?? 0))),
+      shift: Array.from(parameters.subarray(1), keptNumber),
+    }),
+  };
+}

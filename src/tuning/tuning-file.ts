@@ -1,0 +1,178 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import type { HashKey } from '../hashing/half-siphash.ts';
+import { isJsonObject } from '../json/json-value.ts';
+import { JsonError, readJson } from '../json/read-json.ts';
+import { type WritableJson, writeJson } from '../json/write-json.ts';
+import { classesOf, MODES, parseQuestion, type Question, questionBody } from '../questions/question.ts';
+import { InvalidCriteria } from '../questions/question-fields.ts';
+import type { Correction } from './correction.ts';
+import { BUCKETS } from './record-words.ts';
+
+/** Another version may mean other numbers: a file of it is refused. */
+const VERSION = 1;
+
+const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
+const Share = Type.Number({ minimum: 0, maximum: 1 });
+const Integer32 = Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 });
+const CLOSED = { additionalProperties: false };
+const BeforeAndAfter = <Schema extends TSchema>(value: Schema) =>
+  Type.Object({ before: value, after: value }, CLOSED);
+
+/** The first line of the file: what all corrections depend on. */
+const Header = Type.Object(
+  {
+    format: Type.Literal('tds-tuning'),
+    version: Type.Literal(VERSION),
+    /** Of the weights that the labels were compared with, or the fingerprint of upstreams. */
+    weights_sha256: Sha256,
+    profile: Type.String(),
+    /** The id of the model in the catalog that was tuned; null where it was tuned from a file. */
+    model: Type.Union([Type.String(), Type.Null()]),
+    /** The key of the hashed words. */
+    hash_key: Type.Tuple([Integer32, Integer32]),
+    fitted_on: Type.Object(
+      {
+        cases_sha256: Sha256,
+        records: Type.Integer({ minimum: 1 }),
+        seed: Type.Integer({ minimum: 0 }),
+      },
+      CLOSED,
+    ),
+    /** How many lines follow. */
+    questions: Type.Integer({ minimum: 1 }),
+  },
+  CLOSED,
+);
+export interface TuningHeader
+  extends Readonly<Omit<Static<typeof Header>, 'format' | 'version' | 'questions' | 'hash_key'>> {
+  readonly hash_key: HashKey;
+}
+
+/** A line of the file: the correction of one question in one mode. Classes are those of `identityOf`. */
+const Line = Type.Object(
+  {
+    question: Type.Unknown(),
+    mode: Type.Union(MODES.map((mode) => Type.Literal(mode))),
+    /** Of scores that are not calibrated. */
+    scale: Type.Number({ exclusiveMinimum: 0 }),
+    shift: Type.Array(Type.Number(), { minItems: 2 }),
+    words: Type.Union([
+      Type.Null(),
+      Type.Object(
+        {
+          buckets: Type.Array(Type.Integer({ minimum: 0, maximum: BUCKETS - 1 })),
+          weights: Type.Array(Type.Number()),
+        },
+        CLOSED,
+      ),
+    ]),
+    labels: Type.Integer({ minimum: 1 }),
+    /** Out of fold. */
+    accuracy: BeforeAndAfter(Share),
+    loss: BeforeAndAfter(Type.Number({ minimum: 0 })),
+    /** The share of each class among the answers at tuning, out of fold. */
+    answer_shares: Type.Array(Share),
+  },
+  CLOSED,
+);
+
+/** A question with its correction, and what that is worth. */
+export interface TuningEntry
+  extends Correction,
+    Readonly<Pick<Static<typeof Line>, 'mode' | 'labels' | 'accuracy' | 'loss'>> {
+  readonly question: Question;
+  readonly answer_shares: readonly number[];
+}
+
+/** The content of a tuning file. */
+export interface TuningContent {
+  readonly header: TuningHeader;
+  readonly entries: readonly TuningEntry[];
+}
+
+/** A tuning file cannot be used. The message ends a sentence that begins with the file's name. */
+export class TuningUnusable extends Error {
+  override readonly name = 'TuningUnusable';
+}
+
+/** The text of a tuning file: a JSON line for what all depends on, and one for each question. */
+export function writeTuning({ header, entries }: TuningContent): string {
+  const first = { format: 'tds-tuning', version: VERSION, ...header, questions: entries.length };
+  const lines: WritableJson[] = [
+    first,
+    ...entries.map(({ question, words, ...numbers }) => ({
+      question: questionBody(question),
+      ...numbers,
+      words: words === null ? null : { ...words },
+    })),
+  ];
+  return lines.map((line) => `${writeJson(line)}\n`).join('');
+}
+
+/** The content of a tuning file. Throws `TuningUnusable` for any other text, also for one that ends too early. */
+export function readTuning(text: string): TuningContent {
+  const [first = '', ...lines] = text.split('\n');
+  const header = parsed(first);
+  if (isOfOtherVersion(header)) {
+    throw new TuningUnusable('was made by another version of this program: tune again');
+  }
+  if (!Value.Check(Header, header)) throw new TuningUnusable('is not a tuning file');
+  // The last line ends with a line break, too.
+  if (lines.length !== header.questions + 1 || lines.at(-1) !== '') {
+    throw new TuningUnusable('is not whole: copy it again, or tune again');
+  }
+  const entries = lines.slice(0, -1).map((line, index) => entryOf(line, index + 2));
+  const { format: _format, version: _version, questions: _questions, ...own } = header;
+  return { header: own, entries };
+}
+
+function isOfOtherVersion(value: unknown): boolean {
+  const Versioned = Type.Object({ format: Type.Literal('tds-tuning'), version: Type.Number() });
+  return Value.Check(Versioned, value) && value.version !== VERSION;
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    // Nothing is lost: the caller refuses a line that is no header or entry.
+    return undefined;
+  }
+}
+
+function entryOf(line: string, line_number: number): TuningEntry {
+  const value = parsed(line);
+  const question = questionIn(line);
+  if (!Value.Check(Line, value) || question === undefined) {
+    throw new TuningUnusable(`is not a tuning file: its line ${line_number} is no correction`);
+  }
+  const { shift, words, answer_shares } = value;
+  const classes = shift.length;
+  const is_whole =
+    classes === classesOf(question).length &&
+    answer_shares.length === classes &&
+    (words === null || (words.weights.length === words.buckets.length * classes && ascends(words.buckets)));
+  if (!is_whole) {
+    throw new TuningUnusable(
+      `is damaged: line ${line_number} has other numbers than its question has options`,
+    );
+  }
+  return { ...value, question };
+}
+
+/** The question as a request with it would be read; undefined where there is none. */
+function questionIn(line: string): Question | undefined {
+  try {
+    const value = readJson(line);
+    const read = isJsonObject(value) ? parseQuestion(value.get('question')) : null;
+    return read === null || read instanceof InvalidCriteria ? undefined : read.question;
+  } catch (error) {
+    if (error instanceof JsonError) return undefined;
+    throw error;
+  }
+}
+
+function ascends(buckets: readonly number[]): boolean {
+  return buckets.every((bucket, at) => at === 0 || (buckets[at - 1] ?? 0) < bucket);
+}

@@ -1,0 +1,90 @@
+import { type FittedPart, keptNumber } from './fitted-part.ts';
+import type { LabelledExample } from './labelled-example.ts';
+
+/** What the words of a record add to the scores. */
+export interface WordsPart {
+  /** Hashed words and pairs of words, ascending. */
+  readonly buckets: readonly number[];
+  /** `weights[i * classes + k]` is what bucket `i` adds to class `k`. */
+  readonly weights: readonly number[];
+}
+
+/** A word of one record only tells nothing of others, and would give away that record. */
+const RECORDS_MIN = 2;
+/** The most words times classes that are fitted: the rarest are left out. */
+const PARAMETERS_MAX = 2 ** 19;
+
+/** Adds what the words of a record say. They count less the more of them are known: a long record is no surer. */
+export function addWordScores(
+  { buckets, weights }: WordsPart,
+  words: Int32Array,
+  scores: Float64Array,
+): void {
+  const places = placesIn(buckets, words);
+  addWeights(weights, places, scores);
+}
+
+function addWeights(weights: ArrayLike<number>, places: Int32Array, scores: Float64Array): void {
+  const classes = scores.length;
+  const value = wordValue(places);
+  for (const place of places) {
+    for (let at = 0; at < classes; at += 1) {
+      scores[at] = (scores[at] ?? 0) + value * (weights[place * classes + at] ?? 0);
+    }
+  }
+}
+
+/** What each of a record's known words counts. */
+function wordValue({ length }: Int32Array): number {
+  return length === 0 ? 0 : 1 / Math.sqrt(length);
+}
+
+/** Where the words that are among the buckets lie there; both ascend. */
+function placesIn(buckets: ArrayLike<number>, words: Int32Array): Int32Array {
+  const places: number[] = [];
+  let place = 0;
+  for (const word of words) {
+    while (place < buckets.length && (buckets[place] ?? 0) < word) place += 1;
+    if (buckets[place] === word) places.push(place);
+  }
+  return Int32Array.from(places);
+}
+
+/** The buckets that enough of the records have, ascending: the most frequent ones where there are too many. */
+function knownBuckets(examples: readonly LabelledExample[], classes: number): readonly number[] {
+  const counts = new Map<number, number>();
+  for (const { words } of examples) for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return [...counts]
+    .filter(([, count]) => count >= RECORDS_MIN)
+    .sort(([one, count], [other, other_count]) => other_count - count || one - other)
+    .slice(0, Math.floor(PARAMETERS_MAX / classes))
+    .map(([bucket]) => bucket)
+    .sort((one, other) => one - other);
+}
+
+/** The parameters lie as `WordsPart.weights` do; all have the same penalty. */
+export function fittedWords(
+  examples: readonly LabelledExample[],
+  classes: number,
+  penalty: number,
+): FittedPart<WordsPart> {
+  const buckets = knownBuckets(examples, classes);
+  const places = examples.map(({ words }) => placesIn(buckets, words));
+  return {
+    penalties: new Float64Array(buckets.length * classes).fill(penalty),
+    addScores(parameters, index, scores) {
+      addWeights(parameters, places[index] ?? new Int32Array(), scores);
+    },
+    addGradient(errors, index, gradient) {
+      const own = places[index] ?? new Int32Array();
+      const value = wordValue(own);
+      for (const place of own) {
+        for (let at = 0; at < classes; at += 1) {
+          const parameter = place * classes + at;
+          gradient[parameter] = (gradient[parameter] ?? 0) + value * (errors[at] ?? 0);
+        }
+      }
+    },
+    part: (parameters) => ({ buckets, weights: Array.from(parameters, keptNumber) }),
+  };
+}
