@@ -8,18 +8,18 @@ import type { Weights } from './weights.ts';
 /** ggml's AMX kernels give wrong products for a matrix with fewer columns than this. */
 const COLUMNS_MIN = 64;
 /**
- * The types of blocks of 32 columns that ggml multiplies by AMX. Its other types have blocks of 256, so no narrow
- * matrix.
+ * The types with blocks of 32 columns that ggml multiplies by AMX. Its other types have blocks of 256, so their
+ * matrices are never narrow.
  */
 const NARROW_TYPES: ReadonlySet<number> = new Set([GgmlType.Q4_0, GgmlType.Q4_1, GgmlType.Q8_0]);
 
-/** Whether `/proc/cpuinfo` lists the instructions with which ggml uses AMX. The kernel may still forbid AMX. */
+/** Returns true if `/proc/cpuinfo` lists the instructions with which ggml uses AMX. The kernel may still forbid AMX. */
 export function servesAmx(cpuinfo = readCpuinfo()): boolean {
   const flags = new Set(/^flags\s*:(.*)$/m.exec(cpuinfo)?.[1]?.split(/\s+/));
   return ['amx_tile', 'amx_int8', 'avx512_vnni'].every((flag) => flags.has(flag));
 }
 
-/** The first matrix for which ggml's AMX kernels give wrong products, or undefined. */
+/** Returns the first matrix for which ggml's AMX kernels give wrong products, or undefined. */
 export function narrowMatrix(tensors: readonly TensorFacts[]): TensorFacts | undefined {
   return tensors.find(
     ({ dimensions: [columns = 0, rows = 1], type }) =>
@@ -27,17 +27,17 @@ export function narrowMatrix(tensors: readonly TensorFacts[]): TensorFacts | und
   );
 }
 
-/** The text of `/proc/cpuinfo`; empty outside of Linux, where ggml does not use AMX. */
+/** Returns the text of `/proc/cpuinfo`; empty outside Linux, where ggml does not use AMX. */
 function readCpuinfo(): string {
   try {
     return readFileSync('/proc/cpuinfo', 'utf8');
   } catch {
-    // Nothing is lost: only Linux has the file, and only there ggml has AMX.
+    // Nothing is lost: the file and ggml's AMX exist on Linux only.
     return '';
   }
 }
 
-/** Throws `WeightsError` where this CPU has AMX and a matrix of the weights is too narrow for ggml's AMX kernels. */
+/** Throws `WeightsError` if this CPU has AMX and a matrix of the weights is too narrow for ggml's AMX kernels. */
 export async function rejectNarrowMatrices(weights: Weights, cpuinfo = readCpuinfo()): Promise<void> {
   if (!servesAmx(cpuinfo)) return;
   for (const part of weights.parts) {

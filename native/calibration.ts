@@ -27,7 +27,7 @@ const TypeTemperatures = Type.Object(
 );
 export type TypeTemperatures = Static<typeof TypeTemperatures>;
 
-/** What a calibration was fitted on, for people. */
+/** The cases on which a calibration was fitted, for people. */
 const FittedOn = Type.Object(
   {
     /** SHA-256 of the cases' lines, uncompressed. */
@@ -39,8 +39,8 @@ const FittedOn = Type.Object(
 );
 
 /**
- * A fitted calibration as it lies beside the weights, in `calibration.json`. Each mode has temperatures of its own,
- * because each reads a question in another way and is sure of itself to another degree.
+ * A fitted calibration, stored as `calibration.json` beside the weights. Each mode has its own temperatures, because it
+ * asks differently and has another confidence.
  */
 export const Calibration = Type.Object(
   {
@@ -56,7 +56,7 @@ export const Calibration = Type.Object(
 );
 export type Calibration = Static<typeof Calibration>;
 
-/** The temperature for a question: of its type, and of the first bucket that its number of options fits into. */
+/** Returns a question's temperature: of its type, and of the first bucket that its number of options fits. */
 export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
   switch (question.type) {
     case 'noul':
@@ -72,7 +72,7 @@ function bucketTemperature(buckets: Static<typeof OptionTemperatures>, count: nu
   return bucket?.temperature ?? 1;
 }
 
-/** A question's scores divided by its temperature: probabilities change, their order does not. */
+/** Returns a question's scores divided by its temperature. Probabilities change, and their order does not. */
 export function applyTemperature(
   scores: readonly number[],
   question: Question,
@@ -82,13 +82,13 @@ export function applyTemperature(
   return scores.map((score) => score / temperature);
 }
 
-/** Where the calibration of the weights whose first part is `first_part` lies. */
+/** Returns the path of the calibration of the weights whose first part is `first_part`. */
 export function calibrationPath(first_part: string): string {
   return join(dirname(first_part), 'calibration.json');
 }
 
 /**
- * The calibration beside the weights at `first_part`, or undefined where there is none. Throws `WeightsError` when it
+ * Resolves with the calibration beside the weights at `first_part`; undefined for none. Throws `WeightsError` when it
  * is malformed, or was fitted on another profile or on other weights.
  */
 export async function readCalibration(
@@ -128,7 +128,7 @@ function parseCalibration(content: string): Calibration | undefined {
     const value: unknown = JSON.parse(content);
     return Value.Check(Calibration, value) ? value : undefined;
   } catch {
-    // Nothing is lost: the caller refuses the file with a sentence that says what to do.
+    // Nothing is lost: the caller refuses the file with advice.
     return undefined;
   }
 }

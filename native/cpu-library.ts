@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** The CPU's backends among the files that a process has mapped, as `/proc/PID/maps` lists them: paths, each once. */
+/** Returns the paths of the CPU's backends among a process's mapped files, as in `/proc/PID/maps`. */
 export function cpuLibraries(maps: string): readonly string[] {
   const paths = maps.split('\n').map((line) => line.slice(line.indexOf('/')));
   return [...new Set(paths.filter((path) => basename(path).startsWith('libggml-cpu')))];
 }
 
 /**
- * The variant of ggml's CPU backend that this process computes with, by its file's name. ggml loads all of them and
- * keeps the best that the CPU can run. Undefined before a backend is loaded, and where the system has no list.
+ * Returns the file name of the loaded variant of ggml's CPU backend. ggml loads all of them and keeps the best that the
+ * CPU can run. Undefined before that, and if the system has no list.
  */
 export function loadedCpuLibrary(): string | undefined {
   try {

@@ -3,31 +3,31 @@ import type { PlanLogits } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 import type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
 
-/** What is known of a loaded model without asking it anything. */
+/** The facts of a loaded model. */
 export interface EngineFacts {
-  /** SHA-256 over the GGUF parts in order, in hex: what a calibration is bound to. */
+  /** SHA-256 over the GGUF parts in order, in hex. A calibration is bound to it. */
   readonly weights_sha256: string;
   readonly profile: string;
   readonly context_tokens: number;
   readonly evaluator: EvaluatorName;
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;
-  /** Why a GPU that this machine seems to have is not used. */
+  /** The reason for a GPU of this machine that is not used. */
   readonly missing_gpu?: string | undefined;
-  /** Whether scores are divided by fitted temperatures. */
+  /** True if scores are divided by fitted temperatures. */
   readonly calibrated: boolean;
 }
 
-/** What one plan takes of the model: all that decides when it has its turn. */
+/** The properties of a plan that schedule it. */
 export interface PlanTurn {
   readonly tokens: number;
-  /** Plans of one decoder are computed one after the other, beside those of the other decoder. */
+  /** The plan's decoder. Each decoder computes its plans one after the other, beside the other decoder. */
   readonly decoder: DecoderSize;
-  /** A decoder takes another plan while plans of fewer tokens than these are in it. */
+  /** A decoder accepts another plan while its plans have fewer tokens than this. */
   readonly decoder_tokens: number;
 }
 
-/** Calls `work` when the plan's turn has come, and resolves or rejects as it does, or with the signal's reason. */
+/** Calls `work` when the plan is scheduled. Resolves or rejects as it does, or rejects with the signal's reason. */
 export type TakeTurn = <Result>(
   turn: PlanTurn,
   work: () => Promise<Result>,
@@ -35,46 +35,46 @@ export type TakeTurn = <Result>(
 ) => Promise<Result>;
 
 export interface EvaluateOptions {
-  /** The organization: nothing that is kept of a record is reused outside of it. */
+  /** The organization. Kept prefixes are not reused outside it. */
   readonly scope: string;
   readonly signal?: AbortSignal;
-  /** When each plan is given to the model; at once when undefined. */
+  /** Schedules each plan; undefined runs all at once. */
   readonly takeTurn?: TakeTurn | undefined;
 }
 
-/** A model of which the vocabulary is in memory, and not the weights: it plans requests, and loads engines. */
+/** A model's vocabulary without its weights. It plans requests, and loads engines. */
 export interface DecisionPlanner {
   /**
-   * The plans and the exact billed tokens of a request, whether an engine is open or not. Rejects with `PlanRejected`,
-   * and with `EngineFailed` when the planner is closed, also meanwhile. No model work; the event loop goes on turning.
+   * Resolves with the plans and the exact billed tokens of a request. It needs no engine, and does not block the event
+   * loop. Rejects with `PlanRejected`, and with `EngineFailed` when the planner is closed, also meanwhile.
    */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
-   * Loads the weights; one engine is open at a time. Rejects with `SetupError`; with `WeightsError` when the files are
-   * missing, cannot be loaded, or are not those that the planner was opened on. The same for a calibration beside them
-   * that was fitted on other weights.
+   * Loads the weights; one engine is open at a time. Rejects with `SetupError`. Rejects with `WeightsError` if the
+   * files are missing, unusable, or not those that the planner was opened on. The same holds for a calibration of other
+   * weights.
    */
   openEngine(): Promise<DecisionEngine>;
-  /** Frees the vocabulary; engines are closed apart. */
+  /** Frees the vocabulary. Engines are closed separately. */
   close(): Promise<void>;
 }
 
-/** A planner whose plans are evaluated elsewhere, where its vocabulary is that of the model. */
+/** A planner whose plans a server evaluates. Its vocabulary must be that of the server's model. */
 export interface ScoringPlanner {
-  /** SHA-256 over the GGUF parts that the vocabulary was read from. */
+  /** SHA-256 over the GGUF parts of the vocabulary. */
   readonly vocabulary_sha256: string;
   /** The name of the prompt profile. */
   readonly profile: string;
-  /** Positions that a plan may use. */
+  /** The largest number of positions of a plan. */
   readonly context_tokens: number;
-  /** As `DecisionPlanner.plan`. */
+  /** Plans as `DecisionPlanner.plan` does. */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
-   * The scores of a request, from the logits of each of its plans; not calibrated. They are those of
-   * `DecisionEngine.evaluate`. A number that is added to all logits of one read changes nothing.
+   * Returns uncalibrated scores of a request, from the logits of each of its plans, as `DecisionEngine.evaluate` does.
+   * A number that is added to all logits of one read changes nothing.
    */
   scores(plan: DecisionPlan, logits: readonly PlanLogits[]): readonly (readonly number[])[];
-  /** The word that a token is, without a space before it; null where it is not one word of English letters. */
+  /** Returns a token's word without its leading space; null if it is not one word of English letters. */
   wordOf(token: number): string | null;
   close(): Promise<void>;
 }
@@ -82,17 +82,16 @@ export interface ScoringPlanner {
 /** A loaded model, which evaluates the plans of its planner. */
 export interface DecisionEngine {
   readonly facts: EngineFacts;
-  /** As its planner. */
+  /** Plans as its planner does. */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**
-   * Calibrated scores of the request that the plan was made of, a list a question. They are the log-odds of yes for a
-   * noul, and otherwise a score for each option or level, to be compared by softmax. Rejects with the signal's reason
-   * when aborted, and with `EngineOverloaded` when too much waits. Rejects with `EvaluationFailed` when this request
-   * cannot be answered, though others may be. Rejects with `EngineFailed` when the engine is closed or its device
-   * failed.
+   * Resolves with calibrated scores of the plan's request, one list for each question. They are the log-odds of yes for
+   * a noul, and otherwise a score for each option or level, for a softmax. Rejects with the signal's reason when
+   * aborted, and with `EngineOverloaded` when the queue is full. Rejects with `EvaluationFailed` when only this request
+   * cannot be answered. Rejects with `EngineFailed` when the engine is closed or its device failed.
    */
   evaluate(plan: DecisionPlan, options: EvaluateOptions): Promise<readonly (readonly number[])[]>;
-  /** What it has read since it was opened; absent where nobody counts. */
+  /** Returns the engine's counters since its opening; absent if it has none. */
   counts?(): EvaluatorCounts;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * All that `src/` knows of `native/`: outside of it and its tests, only this file is imported. It loads neither
- * node-llama-cpp, the addon nor its build before one of the functions below is called.
+ * The interface of `native/`: other folders, except for tests, import only this file. It loads node-llama-cpp, the
+ * addon and its build only when a function below is called.
  */
 import type { BuiltAddon } from './addon/build.ts';
 import type { DecisionEngine, DecisionPlanner, ScoringPlanner } from './decision-engine.ts';
@@ -51,8 +51,8 @@ export type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
 export { EMBEDDED_WEIGHTS, verifyWeights, weightsBytes } from './weights.ts';
 
 /**
- * Reads a model's vocabulary, so that requests can be planned. Rejects with `SetupError`: `WeightsError` when the files
- * are missing, cut or corrupt, or the model cannot be served.
+ * Reads a model's vocabulary, so that requests can be planned. Rejects with `SetupError`: `WeightsError` if the files
+ * are missing, truncated or corrupt, or the model cannot be served.
  */
 export async function openPlanner(options: OpenOptions = {}): Promise<DecisionPlanner> {
   const { openPlanner: open } = await import('./load-engine.ts');
@@ -69,8 +69,8 @@ export async function openScoringPlanner(options: OpenOptions): Promise<ScoringP
 }
 
 /**
- * Checks all that a model is loaded from, without loading its weights: checksums, vocabulary, profile, calibration.
- * Rejects as `openPlanner` does.
+ * Checks a model's files without loading its weights: checksums, vocabulary, profile, calibration. Rejects as
+ * `openPlanner` does.
  */
 export async function checkModel(options: OpenOptions = {}): Promise<CheckedModel> {
   const { checkModel: check } = await import('./load-engine.ts');
@@ -86,15 +86,15 @@ export async function openEngine(options: OpenOptions = {}): Promise<DecisionEng
   return await open(options);
 }
 
-/** The addon and the release of llama.cpp in this program. */
+/** Resolves with the state of the addon and the release of llama.cpp. */
 export async function evaluatorRelease(): Promise<EvaluatorRelease> {
   const { readEvaluatorRelease } = await import('./release.ts');
   return await readEvaluatorRelease();
 }
 
 /**
- * Says what would evaluate plans on this machine, without a model. The addon is built where it is wanted and not there
- * yet.
+ * Resolves with the evaluator and device of this machine, without a model. Builds the addon if it is wanted and
+ * missing.
  */
 export async function machineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<MachineStatus> {
   const { inspectMachine } = await import('./machine.ts');
@@ -102,8 +102,8 @@ export async function machineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<
 }
 
 /**
- * The addon for a device, and the libraries that it was linked against; compiled where it is not there yet. Rejects
- * with `AddonUnavailable` and what is missing.
+ * Resolves with the addon for a device and its libraries. Compiles a missing addon. Rejects with `AddonUnavailable` and
+ * the missing part.
  */
 export async function compiledAddon(gpu: Gpu): Promise<BuiltAddon> {
   const { buildAddon } = await import('./addon/build.ts');

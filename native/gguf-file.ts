@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { Slices } from './slices.ts';
 
-/** A metadata value; numbers of 64 bits are bigints. Arrays that nobody asked for are `null`. */
+/** A metadata value. 64-bit integers are bigints, and arrays that nobody asked for are `null`. */
 export type GgufValue =
   | number
   | bigint
@@ -10,21 +10,21 @@ export type GgufValue =
   | null
   | readonly (number | bigint | boolean | string)[];
 
-/** A tensor as a GGUF file describes it; the first dimension is its columns. */
+/** A tensor's description in a GGUF file. The first dimension is its columns. */
 export interface TensorFacts {
   readonly name: string;
   readonly dimensions: readonly number[];
-  /** ggml's number of its type. */
+  /** ggml's number of the tensor's type. */
   readonly type: number;
 }
 
-/** What a GGUF file says before its tensors' data. */
+/** The header of a GGUF file, before its tensors' data. */
 export interface GgufHeader {
   readonly metadata: ReadonlyMap<string, GgufValue>;
   readonly tensors: readonly TensorFacts[];
 }
 
-/** A file contradicts itself. The message is a reason without a subject, to be put in brackets. */
+/** A file contradicts itself. The message is a reason without a subject, for use in brackets. */
 export class GgufDamaged extends Error {
   override readonly name = 'GgufDamaged';
 }
@@ -32,7 +32,7 @@ export class GgufDamaged extends Error {
 const MAGIC = 0x46554747;
 const STRING = 8;
 const ARRAY = 9;
-/** By GGUF's number of a scalar's type: its bytes, and how they are read. */
+/** The bytes and the reader of each scalar type, by GGUF's number. */
 const SCALARS: ReadonlyMap<
   number,
   readonly [bytes: number, read: (view: DataView, at: number) => number | bigint | boolean]
@@ -49,21 +49,21 @@ const SCALARS: ReadonlyMap<
   [11, [8, (view, at) => view.getBigInt64(at, true)]],
   [12, [8, (view, at) => view.getFloat64(at, true)]],
 ]);
-/** Bytes of the least that an entry of each kind takes: lengths, types and offsets of empty names. */
+/** The smallest entry of each kind: lengths, types and offsets of empty names. */
 const METADATA_BYTES_MIN = 8 + 4 + 1;
 const TENSOR_BYTES_MIN = 8 + 4 + 4 + 8;
 const STRING_BYTES_MIN = 8;
 /** ggml's own bound. */
 const DIMENSIONS_MAX = 4;
-/** No type of ggml packs more weights into a byte. */
+/** The most weights that any type of ggml packs into a byte. */
 const WEIGHTS_PER_BYTE_MAX = 8;
 const PIECE_BYTES = 1 << 20;
 const ITEMS_PER_PAUSE = 256;
 
 /**
- * Reads what a GGUF file says of its model: all metadata but arrays that `wantsArray` does not want, and the tensors'
- * shapes. It refuses every count and length that the rest of the file has no room for. So its time and memory are
- * bounded by the file's size. Rejects with `GgufDamaged`, or with the system's error.
+ * Reads a GGUF file's metadata and its tensors' shapes, without arrays that `wantsArray` does not want. It refuses
+ * counts and lengths for which the rest of the file has no room. So the file's size bounds time and memory. Rejects
+ * with `GgufDamaged`, or with the system's error.
  */
 export async function readGgufHeader(
   path: string,
@@ -72,7 +72,7 @@ export async function readGgufHeader(
   await using file = await open(path, 'r');
   const reader = new HeaderReader(file, (await file.stat()).size);
   if ((await reader.u32()) !== MAGIC) throw new GgufDamaged('it does not begin as a GGUF file');
-  // The version, which `readWeights` has looked at.
+  // This is the version, which `readWeights` has checked.
   await reader.u32();
   const tensor_count = await reader.count('tensors', TENSOR_BYTES_MIN);
   const metadata_count = await reader.count('entries', METADATA_BYTES_MIN);
@@ -93,9 +93,9 @@ class HeaderReader {
   readonly #decoder = new TextDecoder();
   #bytes = new Uint8Array(0);
   #view = new DataView(this.#bytes.buffer);
-  /** Of the piece in memory. */
+  /** The offset in the piece in memory. */
   #at = 0;
-  /** Of the file, behind the piece in memory. */
+  /** The offset in the file of the end of the piece in memory. */
   #end = 0;
 
   constructor(
@@ -108,7 +108,7 @@ class HeaderReader {
     return this.#view.getUint32(at, true);
   }
 
-  /** How many of something there are that take `bytes_min` each at least. */
+  /** Reads a number of items that have at least `bytes_min` each. */
   async count(what: string, bytes_min: number): Promise<number> {
     const at = await this.#take(8);
     const count = this.#view.getBigUint64(at, true);
@@ -136,7 +136,7 @@ class HeaderReader {
     const is_wanted = wantsArray(key);
     for (let i = 0; i < count; i++) {
       if (i % ITEMS_PER_PAUSE === 0) await this.#slices.pause();
-      // Not awaited where it is in memory: there may be hundreds of thousands.
+      // An item in memory is not awaited, because there may be hundreds of thousands.
       const loaded = this.#hold(item_type, key);
       if (loaded !== undefined) await loaded;
       if (is_wanted) items.push(this.#item(item_type, key));
@@ -161,14 +161,14 @@ class HeaderReader {
     return { name, dimensions: dimensions.map(Number), type };
   }
 
-  /** Brings the next item into memory, the whole of it; undefined where it lies there. */
+  /** Loads the whole next item into memory. Returns undefined if it is already there. */
   #hold(type: number, what: string): Promise<void> | undefined {
     if (type !== STRING) return this.#need(scalar(type, what)[0]);
     const loaded = this.#need(STRING_BYTES_MIN);
     return loaded === undefined ? this.#holdText(what) : loaded.then(() => this.#holdText(what));
   }
 
-  /** The same, once a text's length is in memory. */
+  /** Does the same, once a text's length is in memory. */
   #holdText(what: string): Promise<void> | undefined {
     const length = this.#view.getBigUint64(this.#at, true);
     if (length > BigInt(this.#left - STRING_BYTES_MIN)) {
@@ -177,7 +177,7 @@ class HeaderReader {
     return this.#need(STRING_BYTES_MIN + Number(length));
   }
 
-  /** The item that is held. */
+  /** Returns the item in memory. */
   #item(type: number, key: string): number | bigint | boolean | string {
     if (type === STRING) return this.#text();
     const [bytes, read] = scalar(type, key);
@@ -196,37 +196,37 @@ class HeaderReader {
     this.#at += type === STRING ? this.#textBytes() : scalar(type, key)[0];
   }
 
-  /** Of the text that is held, with its length. */
+  /** Returns the bytes of the text in memory, with its length. */
   #textBytes(): number {
     return STRING_BYTES_MIN + Number(this.#view.getBigUint64(this.#at, true));
   }
 
-  /** Bytes of the file that were not read yet. */
+  /** The unread bytes of the file. */
   get #left(): number {
     return this.size - this.#end + this.#bytes.byteLength - this.#at;
   }
 
-  /** Where the next bytes lie in memory; they count as read. */
+  /** Reads the next bytes. Resolves with their offset in memory. */
   async #take(bytes: number): Promise<number> {
     await this.#need(bytes);
     this.#at += bytes;
     return this.#at - bytes;
   }
 
-  /** Brings the next bytes into memory; undefined where they lie there. */
+  /** Loads the next bytes into memory. Returns undefined if they are already there. */
   #need(bytes: number): Promise<void> | undefined {
     if (bytes > this.#left) throw new GgufDamaged('it ends too early');
     return this.#at + bytes > this.#bytes.byteLength ? this.#load(bytes) : undefined;
   }
 
-  /** Brings at least so many of the next bytes into memory. */
+  /** Loads at least this many of the next bytes into memory. */
   async #load(bytes: number): Promise<void> {
     const kept = this.#bytes.subarray(this.#at);
     const loaded = new Uint8Array(Math.min(this.#left, Math.max(bytes, PIECE_BYTES)));
     loaded.set(kept);
     for (let filled = kept.byteLength; filled < loaded.byteLength; ) {
       const { bytesRead } = await this.file.read(loaded, filled, loaded.byteLength - filled, this.#end);
-      // Somebody cuts it meanwhile.
+      // Another process truncates the file meanwhile.
       if (bytesRead === 0) throw new GgufDamaged('it ends too early');
       filled += bytesRead;
       this.#end += bytesRead;

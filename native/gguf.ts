@@ -4,10 +4,10 @@ import { GgufDamaged, type GgufHeader, type GgufValue, readGgufHeader } from './
 import type { Vocabulary } from './plan/vocabulary.ts';
 import type { PreTokenizer } from './pre-tokenizer.ts';
 
-/** What a GGUF file says of its model: what choosing a prompt profile needs. */
+/** The facts in a GGUF file that the choice of a prompt profile needs. */
 export interface ModelFacts {
   readonly architecture: string;
-  /** Positions that the model was made for; 0 where the file does not say so in 32 bits, as llama.cpp reads them. */
+  /** The positions for which the model was made; 0 if the file has no 32-bit number, as llama.cpp reads it. */
   readonly trained_context_tokens: number;
   readonly vocabulary: Vocabulary;
   readonly pre_tokenizer: PreTokenizer;
@@ -44,7 +44,7 @@ export async function readModelFacts(path: string): Promise<ModelFacts> {
       ),
       bos: number('tokenizer.ggml.bos_token_id'),
       eos: number('tokenizer.ggml.eos_token_id'),
-      // Where a file does not say, SentencePiece models begin with it and byte-pair ones do not.
+      // Without the entry, SentencePiece models begin with it and byte-pair ones do not.
       begins_with_bos: typeof begins_with_bos === 'boolean' ? begins_with_bos : model === 'llama',
     },
     pre_tokenizer: { model, pre: text('tokenizer.ggml.pre') },
@@ -53,8 +53,8 @@ export async function readModelFacts(path: string): Promise<ModelFacts> {
 }
 
 /**
- * Reads what the GGUF file at `path`, any part of a model, says before its tensors' data. Throws `WeightsError` where a
- * count or a length cannot be true: llama.cpp would take time and memory for it without end.
+ * Reads the header of the GGUF file at `path`, any part of a model. Throws `WeightsError` if a count or a length is
+ * impossible, because llama.cpp would use unbounded time and memory.
  */
 export async function readHeader(path: string, wantsArray?: (key: string) => boolean): Promise<GgufHeader> {
   try {

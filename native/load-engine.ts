@@ -13,10 +13,10 @@ import { abortsOnText } from './pre-tokenizer.ts';
 import { VocabularyPlanner } from './vocabulary-planner.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, type Weights } from './weights.ts';
 
-/** The most positions that a plan may use unless configured: the model's advertised 16K. */
+/** The default of the largest number of positions of a plan: the model's advertised 16K. */
 const DEFAULT_CONTEXT_TOKENS = 16_384;
 
-/** What the weights' file says of the model. Throws `WeightsError` when the model cannot be served. */
+/** Reads the model's facts from the weights' file. Throws `WeightsError` if the model cannot be served. */
 async function readServableFacts({ first, parts }: Weights): Promise<ModelFacts> {
   const facts = await readModelFacts(first);
   for (const part of parts.slice(1)) await readHeader(part);
@@ -44,13 +44,13 @@ async function readServableFacts({ first, parts }: Weights): Promise<ModelFacts>
  */
 function openTokenizer(weights: Weights, options: OpenOptions): Promise<ModelTokenizer> {
   const { evaluator: wanted = 'auto', gpu = 'auto', onBuild } = options;
-  // Which profile reads what is not known yet, and every evaluator tokenizes.
+  // The profile's reads are not known yet, and every evaluator can tokenize.
   return byWantedEvaluator(wanted, undefined, (evaluator) =>
     evaluator.openTokenizer({ weights, gpu, onBuild }),
   );
 }
 
-/** The model's profile, and what it needs. Throws `WeightsError` when the model cannot be asked. */
+/** Makes the model's profile, and returns it with its needs. Throws `WeightsError` if the model cannot be asked. */
 async function makeProfile(
   { first }: Weights,
   { vocabulary, chat_template }: ModelFacts,
@@ -67,7 +67,7 @@ async function makeProfile(
   }
 }
 
-/** Throws `WeightsError` when the weights are others than were checked. */
+/** Throws `WeightsError` if the weights are not those that were checked. */
 function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: ExpectedModel): void {
   if (weights_sha256 === null || weights_sha256 === sha256) return;
   throw new WeightsError(
@@ -75,7 +75,7 @@ function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: Expected
   );
 }
 
-/** Throws `WeightsError` when another profile fits the weights than when they were checked. */
+/** Throws `WeightsError` if another profile fits the weights than at their check. */
 function requireProfile({ first }: Weights, { name }: PromptProfile, { profile }: ExpectedModel): void {
   if (profile === null || profile === name) return;
   throw new WeightsError(
@@ -83,7 +83,7 @@ function requireProfile({ first }: Weights, { name }: PromptProfile, { profile }
   );
 }
 
-/** A model's vocabulary, read and ready, whoever evaluates its plans. */
+/** An open vocabulary, for any evaluator of its plans. */
 interface OpenVocabulary {
   readonly weights: Weights;
   readonly facts: ModelFacts;
@@ -97,7 +97,7 @@ async function openVocabulary(options: OpenOptions): Promise<OpenVocabulary> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const { expected } = options;
   if (expected !== undefined) requireWeights(weights, expected);
-  // Not beside each other: llama.cpp may see only what was found to be servable.
+  // These run in order, because llama.cpp may open only a model that was found servable.
   const facts = await readServableFacts(weights);
   const tokenizer = await openTokenizer(weights, options);
   try {
@@ -113,21 +113,21 @@ async function openVocabulary(options: OpenOptions): Promise<OpenVocabulary> {
 }
 
 /**
- * Reads a model's vocabulary and makes the first prompt profile that fits it. Throws `SetupError`: `WeightsError` when
- * the files are missing, cut or corrupt, are others than `options.expected` says, or the model cannot be served.
+ * Reads a model's vocabulary and makes the first prompt profile that fits it. Throws `SetupError`: `WeightsError` if
+ * the files are missing, truncated, corrupt or unexpected (`options.expected`), or the model cannot be served.
  */
 export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
   const { weights, context_tokens, needs, tokenizer, profile } = await openVocabulary(options);
   return new ModelPlanner({ weights, context_tokens, needs, options }, tokenizer, profile);
 }
 
-/** The same for plans that are evaluated elsewhere: a file without tensors is enough. Throws as `openPlanner` does. */
+/** Does the same for plans that a server evaluates. A file without tensors is enough. Throws as `openPlanner` does. */
 export async function openScoringPlanner(options: OpenOptions): Promise<ScoringPlanner> {
   const { weights, context_tokens, facts, tokenizer, profile } = await openVocabulary(options);
   return new VocabularyPlanner({ weights, context_tokens, vocabulary: facts.vocabulary }, tokenizer, profile);
 }
 
-/** Checks all that a model is loaded from, without loading its weights. Throws as `openPlanner` does. */
+/** Checks a model's files without loading its weights. Throws as `openPlanner` does. */
 export async function checkModel(options: OpenOptions): Promise<CheckedModel> {
   const planner = await openPlanner(options);
   try {

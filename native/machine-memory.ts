@@ -3,7 +3,7 @@ import { totalmem } from 'node:os';
 import { join, relative } from 'node:path';
 import { constrainedMemory } from 'node:process';
 
-/** What says how much memory there is. A `cgroup` is what a container and a service of systemd have their limits from. */
+/** The source of the memory limit. Containers and services of systemd are limited by a `cgroup`. */
 export type MemoryLimiter = 'machine' | 'cgroup';
 
 /** The memory that this process may use. */
@@ -12,13 +12,13 @@ export interface MachineMemory {
   readonly limiter: MemoryLimiter;
 }
 
-/** Where the answer comes from; tests give stand-ins. */
+/** The sources of the limits, which tests replace. */
 export interface MemorySources {
-  /** The folder in which `/proc` and `/sys` lie. */
+  /** The folder of `/proc` and `/sys`. */
   readonly root: string;
-  /** Bytes of the machine. */
+  /** The machine's memory in bytes. */
   readonly machine_bytes: number;
-  /** Bytes that the runtime found; 0 where it found no limit. */
+  /** The runtime's limit in bytes; 0 for none. */
   readonly constrained_bytes: number;
 }
 
@@ -28,7 +28,7 @@ interface CgroupVersion {
   readonly line: RegExp;
   /** The files of a group that limit its memory. Above `memory.high` the kernel slows the group down to a crawl. */
   readonly limits: readonly string[];
-  /** Whether a mount is the one that has these files, by its options. */
+  /** Returns true if a mount has these files, by its options. */
   readonly isMounted: (options: string) => boolean;
 }
 
@@ -51,8 +51,8 @@ const VERSIONS: readonly CgroupVersion[] = [
 const MOUNT = /^\d+ \d+ \S+ (\S+) (\S+) .*? - (\S+) \S+ (\S+)$/gm;
 
 /**
- * How much memory this process may use: the least of the machine's and the limits of its control group and those above.
- * Both versions of control groups count. Every default that depends on memory follows it.
+ * Returns the memory that this process may use: the least of the machine's, its control group's and its ancestors'
+ * limits. Both versions of control groups count. Every default that depends on memory follows it.
  */
 export function machineMemory(sources: MemorySources = systemSources()): MachineMemory {
   const { machine_bytes, constrained_bytes } = sources;
@@ -65,7 +65,7 @@ function systemSources(): MemorySources {
   return { root: '/', machine_bytes: totalmem(), constrained_bytes: constrainedMemory() };
 }
 
-/** The limits, in bytes, of this process's groups; none outside of Linux. */
+/** Returns the limits in bytes of this process's groups; none outside Linux. */
 function cgroupLimits(root: string): readonly number[] {
   const groups = read(join(root, 'proc/self/cgroup'));
   const mounts = [...read(join(root, 'proc/self/mountinfo')).matchAll(MOUNT)];
@@ -80,25 +80,25 @@ function cgroupLimits(root: string): readonly number[] {
   });
 }
 
-/** The way from a mount to the group; empty where the group lies elsewhere, as seen from within another namespace. */
+/** Returns the path from a mount to the group; empty if the group is elsewhere, as in another namespace. */
 function pathBelow(mounted_group: string, group: string): string {
   const path = relative(mounted_group, group);
   return path.startsWith('..') ? '' : path;
 }
 
-/** A group's folder, and those of all groups above that are mounted. */
+/** Returns the folders of a group and of its mounted ancestors. */
 function foldersUpTo(place: string, path: string): readonly string[] {
   const names = path.split('/').filter((name) => name !== '');
   return Array.from({ length: names.length + 1 }, (_, depth) => join(place, ...names.slice(0, depth)));
 }
 
-/** The number in the file; none for `max`, or where the group has no such file. */
+/** Returns the number in the file; none for `max`, or if there is no such file. */
 function limitIn(path: string): readonly number[] {
   const limit_bytes = Number.parseInt(read(path), 10);
   return limit_bytes > 0 ? [limit_bytes] : [];
 }
 
-/** The text of the file; empty where it cannot be read. */
+/** Returns the text of the file; empty if it cannot be read. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -7,34 +7,34 @@ import type { EvaluatorChoice } from './evaluators/evaluator-names.ts';
 import { llamaBackend } from './evaluators/llama/backend.ts';
 import type { Gpu } from './gpu.ts';
 
-/** What computes on the CPU. */
+/** The kernels of the CPU. */
 export interface CpuKernels {
-  /** What the addon's own kernels compute with; `none` where plans are computed without them. */
+  /** The instructions of the addon's kernels; `none` if plans are computed without them. */
   readonly own: KernelInstructions;
-  /** Whether the CPU has AMX, and whether llama.cpp uses it. */
+  /** AMX: the CPU may have it without its use by llama.cpp. */
   readonly has_amx: boolean;
   readonly uses_amx: boolean;
-  /** The file of ggml's variant; undefined where the system does not tell. */
+  /** The file of ggml's variant; undefined if unknown. */
   readonly library: string | undefined;
 }
 
-/** What plans would be computed on. */
+/** The device that computes plans. */
 export interface DeviceStatus {
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;
-  /** The maker's name; undefined where the evaluator does not tell. */
+  /** The maker's name; undefined if the evaluator does not know it. */
   readonly device_name: string | undefined;
-  /** Why a GPU that was wanted is not used. */
+  /** The reason for a wanted GPU that is not used. */
   readonly missing_gpu: string | undefined;
   /** Undefined on a GPU. */
   readonly kernels: CpuKernels | undefined;
 }
 
-/** What this machine has for evaluating plans. An `unavailable` is the reason, in a sentence. */
+/** The evaluator and device of this machine. `unavailable` is the reason, in a sentence. */
 export interface MachineStatus {
-  /** Undefined where no evaluator that is wanted can be used. */
+  /** Undefined if no wanted evaluator can be used. */
   readonly device: DeviceStatus | { readonly unavailable: string } | undefined;
-  /** The path of the addon, and whether it came compiled; undefined where another evaluator is wanted. */
+  /** The addon; undefined if another evaluator is wanted. */
   readonly addon:
     | { readonly path: string; readonly is_prebuilt: boolean }
     | { readonly unavailable: string }
@@ -42,8 +42,8 @@ export interface MachineStatus {
 }
 
 /**
- * Says what would evaluate plans on this machine, without a model. Builds the addon where it is wanted and not there
- * yet. Loads node-llama-cpp's backend only where it is what serves.
+ * Resolves with the evaluator and device of this machine, without a model. Builds the addon if it is wanted and
+ * missing. Loads node-llama-cpp's backend only if that serves.
  */
 export async function inspectMachine(gpu: Gpu, wanted: EvaluatorChoice): Promise<MachineStatus> {
   if (wanted === 'llama') return { device: await llamaDevice(gpu), addon: undefined };

@@ -10,28 +10,28 @@ import type { PlanEvaluator } from './plan-evaluator.ts';
 import { ProfiledEngine } from './profiled-engine.ts';
 import { requireUnchanged, type Weights } from './weights.ts';
 
-/** What a model's engines are opened with. */
+/** The setup of a model's engines. */
 export interface ModelSetup {
   readonly weights: Weights;
   readonly context_tokens: number;
-  /** What the profile needs of an evaluator. */
+  /** The profile's needs of an evaluator. */
   readonly needs: Pick<RegisteredProfile, 'reads' | 'flash_attention'>;
   readonly options: OpenOptions;
 }
 
-/** What a model's files hold. */
+/** The content of a model's files. */
 export interface CheckedModel {
   readonly weights_sha256: string;
   readonly profile: string;
-  /** Whether a calibration lies beside the weights that was fitted on them. */
+  /** True if the weights have a calibration. */
   readonly is_calibrated: boolean;
 }
 
-/** A model's prompt profile with its tokenizer, and what its weights are loaded with. */
+/** A model's prompt profile with its tokenizer, and the setup of its engines. */
 export class ModelPlanner implements DecisionPlanner {
   #closed = false;
 
-  /** Takes over `tokenizer`, which `profile` uses, and closes it when it is closed. */
+  /** Owns `tokenizer`, which `profile` uses, and closes it on close. */
   constructor(
     private readonly setup: ModelSetup,
     private readonly tokenizer: ModelTokenizer,
@@ -60,7 +60,7 @@ export class ModelPlanner implements DecisionPlanner {
     }
   }
 
-  /** Reads what an engine needs beside the weights. Rejects with `WeightsError`. */
+  /** Reads the files that an engine needs beside the weights. Rejects with `WeightsError`. */
   async check(): Promise<CheckedModel> {
     const calibration = await this.#readCalibration();
     return {
@@ -81,7 +81,7 @@ export class ModelPlanner implements DecisionPlanner {
   }
 }
 
-/** Rejects with `SetupError`, `DeviceUnavailable` when a GPU is asked for that is not there, and `EvaluationFailed`. */
+/** Rejects with `SetupError`, `DeviceUnavailable` if a requested GPU is missing, and `EvaluationFailed`. */
 function openEvaluator({ weights, context_tokens, needs, options }: ModelSetup): Promise<PlanEvaluator> {
   const { evaluator: wanted = 'auto', gpu = 'auto', threads, deterministic } = options;
   const { prefix_cache_bytes, onBuild, onProgress } = options;

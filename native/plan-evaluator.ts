@@ -1,12 +1,10 @@
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
 import type { Plan, PlanLogits } from './plan/plan.ts';
 
-/**
- * The decoder that a plan is computed in. An evaluator has one for small plans, and may have another for large ones.
- */
+/** The decoder of a plan. An evaluator has one for small plans, and may have another for large ones. */
 export type DecoderSize = 'small' | 'large';
 
-/** Plans that may wait in an evaluator unless configured. The service bounds its requests long before. */
+/** The default of the largest number of waiting plans. The service's own bounds are far lower. */
 export const WAITING_PLANS_MAX = 65_536;
 
 /** Batches by their sizes, padding aside. */
@@ -17,15 +15,15 @@ export interface BatchCounts {
   readonly tokens: number;
 }
 
-/** What an evaluator has done since it was opened, warm-ups included. */
+/** Counters of an evaluator since its opening, with warm-ups. */
 export interface EvaluatorCounts {
-  /** Batches that went through the model. */
+  /** The batches that went through the model. */
   readonly decodes: number;
-  /** Tokens of plans in them. */
+  /** The plans' tokens in them. */
   readonly read_tokens: number;
-  /** Tokens of prefixes that were still in memory, and so were not read. */
+  /** The tokens of reused prefixes. */
   readonly reused_tokens: number;
-  /** Bytes of the prefixes that are kept for reuse now, beside the context. */
+  /** The bytes of prefixes now kept for reuse, beside the context. */
   readonly kept_prefix_bytes: number;
   /** Bytes of the context's keys and values, whether used or free; undefined where that is not known. */
   readonly kv_cache_bytes?: number;
@@ -38,22 +36,21 @@ export interface PlanEvaluator {
   readonly kind: EvaluatorName;
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;
-  /** Why a GPU that this machine seems to have is not used. */
+  /** The reason for a GPU of this machine that is not used. */
   readonly missing_gpu?: string | undefined;
-  /** Positions that one plan may use: prefix and longest branch together. */
+  /** The largest number of positions of a plan: prefix and longest branch together. */
   readonly context_tokens: number;
-  /** Tokens of plans that keep one decoder busy; plans beyond them only wait in it. */
+  /** The tokens of plans that keep one decoder busy. More plans only wait in it. */
   readonly decoder_tokens: number;
   /**
-   * One decoder computes its plans one after the other, beside the other decoder: small plans do not wait for large
-   * ones.
+   * Returns the plan's decoder. Each computes its plans one after the other, so small plans do not wait for large ones.
    */
   decoderOf(plan: Plan): DecoderSize;
   /**
-   * The logits that the plan asks for. `scope` is the organization: what is kept of a prefix is reused within one scope
-   * only. Rejects with the signal's reason when aborted before its work started, and with `EngineOverloaded` when the
-   * queue is full. Rejects with `EvaluationFailed` when this plan cannot be answered, though others may be. Rejects
-   * with `EngineFailed` when the model is closed or its device failed.
+   * Resolves with the plan's logits. `scope` is the organization, within which kept prefixes are reused. Rejects with
+   * the signal's reason when aborted before its work started, and with `EngineOverloaded` when the queue is full.
+   * Rejects with `EvaluationFailed` when only this plan cannot be answered. Rejects with `EngineFailed` when the model
+   * is closed or its device failed.
    */
   evaluate(
     plan: Plan,

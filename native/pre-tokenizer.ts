@@ -1,15 +1,15 @@
 import { PlanRejected } from './errors.ts';
 
-/** How llama.cpp splits text into words for a vocabulary: GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`. */
+/** The rule by which llama.cpp splits text for a vocabulary: GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`. */
 export interface PreTokenizer {
   readonly model: string;
   readonly pre: string | undefined;
 }
 
-/** Throws `PlanRejected` for a text that the tokenizer cannot take. */
+/** Throws `PlanRejected` for a text that the tokenizer cannot process. */
 export type TextCheck = (text: string) => void;
 
-/** Vocabularies whose text llama.cpp splits by no regular expression. */
+/** Vocabularies whose text llama.cpp splits without a regular expression. */
 const MODELS_WITHOUT_PATTERNS: ReadonlySet<string> = new Set([
   'llama',
   'bert',
@@ -19,7 +19,7 @@ const MODELS_WITHOUT_PATTERNS: ReadonlySet<string> = new Set([
   'gemma4',
 ]);
 
-/** Pre-tokenizers that llama.cpp has loops of its own for, or patterns that repeat nothing. */
+/** Pre-tokenizers with their own loops in llama.cpp, or with patterns without repetition. */
 const WITHOUT_RECURSION: ReadonlySet<string> = new Set(
   `a.x-4.0 chatglm-bpe codeshell command-r dbrx deepseek-r1-qwen exaone exaone4 f2llmv2 falcon-h1 falcon3 gemma4 gigachat
   glm4 gpt-2 granite-docling granite-embed-multi-311m grok-2 hunyuan jais jina-de jina-es jina-v1-en jina-v2-code
@@ -28,7 +28,7 @@ const WITHOUT_RECURSION: ReadonlySet<string> = new Set(
   stablelm2 starcoder trillion`.split(/\s+/),
 );
 
-/** What the words of a pattern's repeat are made of; a word ends where a character of another kind follows. */
+/** The characters of a pattern's words. A word ends before a character of another kind. */
 type WordKind = 'one_class' | 'letters_and_spaces' | 'no_spaces';
 
 /** Pre-tokenizers whose patterns repeat one class of characters at a time: letters, digits, spaces, or all others. */
@@ -39,20 +39,20 @@ const ONE_CLASS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Characters of one word that `std::regex` may recurse over on the main thread. It takes 353 bytes of the stack a
- * character, over two words at most: less than half of the 8 MB that Linux gives.
+ * The longest word that `std::regex` may recurse over on the main thread. It takes 353 bytes of stack a character over
+ * two words at most: less than half of Linux's 8 MB.
  */
 export const WORD_CHARACTERS_MAX = 5000;
 
-/** A run of characters that a pattern reads again from many places in it: twice the run takes four times as long. */
+/** A run of characters for which a pattern needs quadratic time. */
 interface SlowRun {
   readonly name: string;
   readonly characters: ReadonlySet<string>;
-  /** The longest run that is taken; a run of this length takes milliseconds. */
+  /** The longest accepted run, which takes milliseconds. */
   readonly most: number;
 }
 
-/** White space beyond ASCII, as llama.cpp has it. */
+/** llama.cpp's white space beyond ASCII. */
 const WIDE_SPACES =
   '\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000';
 const SPACES: ReadonlySet<string> = new Set(`\t\v\f ${WIDE_SPACES}`);
@@ -63,12 +63,15 @@ const SLOW_RUNS: ReadonlyMap<string, SlowRun> = new Map([
   ['superbpe', { name: 'digits', characters: new Set('0123456789'), most: 256 }],
 ]);
 
-/** Whether llama.cpp's tokenizer ends the process on some texts: it asserts that no two spaces follow each other. */
+/**
+ * Returns true if llama.cpp's tokenizer ends the process on some texts, because it asserts that no two spaces are
+ * adjacent.
+ */
 export function abortsOnText({ model, pre }: PreTokenizer): boolean {
   return model === 'whitespace' || pre === 'whitespace';
 }
 
-/** Refuses texts that would keep any thread busy for minutes, because a pattern's time grows with a run's square. */
+/** Returns the check that refuses texts which would take minutes, because a pattern's time is quadratic in a run. */
 export function rejectSlowRuns({ pre }: PreTokenizer): TextCheck {
   const slow = SLOW_RUNS.get(pre ?? '');
   if (slow === undefined) return () => {};
@@ -82,8 +85,8 @@ export function rejectSlowRuns({ pre }: PreTokenizer): TextCheck {
 }
 
 /**
- * Refuses texts over which a tokenizer's patterns would overflow the stack of the main thread, which is where
- * node-llama-cpp tokenizes. Nothing is refused where llama.cpp splits text without recursion.
+ * Returns the check that refuses texts on which a pattern would overflow the stack of the main thread, where
+ * node-llama-cpp tokenizes. It refuses nothing if llama.cpp splits text without recursion.
  */
 export function rejectDeepRecursion({ model, pre = 'default' }: PreTokenizer): TextCheck {
   if (MODELS_WITHOUT_PATTERNS.has(model) || WITHOUT_RECURSION.has(pre)) return () => {};
@@ -104,12 +107,12 @@ function tooLong(most: number, what: string): PlanRejected {
   );
 }
 
-/** Classes of characters. A word has characters of one class, and of those that may be of any but spaces. */
+/** Classes of characters. A word has characters of one class, and those of `ANY_WORD`. */
 const [ANY_WORD, SPACE, DIGIT, LETTER, OTHER] = [0, 1, 2, 3, 4];
 
 /** Stops and commas of Chinese and Japanese, which are punctuation in every edition of Unicode. */
 const WIDE_PUNCTUATION = '、。！，：；？';
-/** What ends a word where it may have letters, digits and signs together. */
+/** The characters that end a word of letters, digits and signs. */
 const WORD_ENDS = '(|.,!?)…。，、';
 /** Chinese, Japanese and Korean characters that are letters in every edition of Unicode. */
 const WIDE_LETTERS: readonly (readonly [first: number, last: number])[] = [
@@ -120,8 +123,8 @@ const WIDE_LETTERS: readonly (readonly [first: number, last: number])[] = [
 ];
 
 /**
- * The class of every UTF-16 code unit. Most beyond ASCII may be in a word of any class, because llama.cpp's table of
- * characters is of another edition than ours.
+ * Returns the class of every UTF-16 code unit. Most beyond ASCII may be in a word of any class, because llama.cpp's
+ * table has another edition of Unicode.
  */
 function classesOf(kind: WordKind): Uint8Array {
   const classes = new Uint8Array(0x10000).fill(ANY_WORD);
@@ -140,12 +143,12 @@ function classesOf(kind: WordKind): Uint8Array {
   return classes;
 }
 
-/** UTF-16 code units of the longest word that a text can have. */
+/** Returns the length of a text's longest possible word, in UTF-16 code units. */
 function longestWord(text: string, classes: Uint8Array): number {
   let longest = 0;
   let start = 0;
   let word_class = ANY_WORD;
-  // Where characters of any class began that a word of the next class may start with.
+  // The start of characters of any class that may begin a word of the next class.
   let joined = 0;
   for (let at = 0; at < text.length; at += 1) {
     const character_class = classes[text.charCodeAt(at)] ?? ANY_WORD;

@@ -8,11 +8,11 @@ import type { Weights } from './weights.ts';
 
 const atOnce: TakeTurn = (_, work) => work();
 
-/** A loaded model with its profile and calibration, as the service sees it. */
+/** A loaded model with its profile and calibration. */
 export class ProfiledEngine implements DecisionEngine {
   readonly facts: DecisionEngine['facts'];
 
-  /** Takes over `evaluator`, and closes it when it is closed; the planner stays open. */
+  /** Owns `evaluator`, and closes it on close. The planner stays open. */
   constructor(
     private readonly planner: DecisionPlanner,
     private readonly evaluator: PlanEvaluator,
@@ -39,7 +39,7 @@ export class ProfiledEngine implements DecisionEngine {
     { input, plans }: DecisionPlan,
     options: EvaluateOptions,
   ): Promise<readonly (readonly number[])[]> {
-    // A request that has lost one plan has no answer: its plans that still wait give up their places.
+    // A request without one of its plans has no answer, so its waiting plans are cancelled.
     const failure = new AbortController();
     const signal =
       options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
@@ -59,7 +59,7 @@ export class ProfiledEngine implements DecisionEngine {
           () => evaluator.evaluate(plan, { scope, signal }),
           signal,
         );
-        // It may be rejected while the next one is submitted, which must not wait for what has no answer.
+        // It may reject while the next plan is submitted, which must not wait for a failed request.
         evaluation.catch((error: unknown) => failure.abort(error));
         evaluations.push(evaluation);
         signal.throwIfAborted();

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type AddonState, addonState } from './addon/build.ts';
 import { findLibrary } from './addon/library.ts';
 
-/** What evaluates plans in this program, without looking at the machine's devices. */
+/** The evaluator of this program, whatever the machine's devices. */
 export interface EvaluatorRelease {
   readonly addon: AddonState;
   /** The release of llama.cpp, as its project names it. */
@@ -13,7 +13,10 @@ interface BuildMetadata {
   readonly buildOptions: { readonly llamaCpp: { readonly release: string } };
 }
 
-/** The state of the addon, and the release of llama.cpp that it and node-llama-cpp use. Loads and builds nothing. */
+/**
+ * Resolves with the state of the addon, and the release of llama.cpp that it and node-llama-cpp use. Loads and builds
+ * nothing.
+ */
 export async function readEvaluatorRelease(): Promise<EvaluatorRelease> {
   const library = findLibrary('auto');
   if (library === undefined) return { addon: 'unavailable', llama_cpp: 'unknown' };

@@ -1,18 +1,18 @@
-/** Long enough to cost little, and short beside what a client waits for. */
+/** The length of a slice: long enough to cost little, and short beside a client's wait. */
 const SLICE_MS = 4;
 
-/** Long work on the event loop in slices, so that other requests have their turns between them. */
+/** Slices long work on the event loop, so that other requests can run in between. */
 export class Slices {
   #end_ms = performance.now() + SLICE_MS;
 
-  /** Lets the event loop turn once this slice has lasted long enough; to be awaited between pieces of the work. */
+  /** Lets the event loop turn if this slice was long enough. The work awaits it between its pieces. */
   async pause(): Promise<void> {
     if (performance.now() < this.#end_ms) return;
     await new Promise(setImmediate);
     this.#end_ms = performance.now() + SLICE_MS;
   }
 
-  /** What `work` gives for each item, in their order, with a pause before each. */
+  /** Resolves with the results of `work` for each item in order, with a pause before each. */
   async map<Item, Result>(
     items: readonly Item[],
     work: (item: Item, index: number) => Result,

@@ -6,24 +6,24 @@ import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.
 import type { Vocabulary } from './plan/vocabulary.ts';
 import type { Weights } from './weights.ts';
 
-/** A token that is a word; vocabularies write the space before it as one of these characters. */
+/** A token that is a word. Vocabularies write its leading space as one of these characters. */
 const WORD = /^[ \u0120\u2581]?([A-Za-z]+)$/;
 
-/** What a planner is made of that has no evaluator. */
+/** The parts of a planner without an evaluator. */
 export interface VocabularySetup {
   readonly weights: Weights;
   readonly context_tokens: number;
   readonly vocabulary: Vocabulary;
 }
 
-/** A model's vocabulary and prompt profile, for plans that are evaluated by a server. */
+/** A model's vocabulary and prompt profile, for plans that a server evaluates. */
 export class VocabularyPlanner implements ScoringPlanner {
   readonly vocabulary_sha256: string;
   readonly profile: string;
   readonly context_tokens: number;
   #closed = false;
 
-  /** Takes over `tokenizer`, which `prompts` uses, and closes it when it is closed. */
+  /** Owns `tokenizer`, which `prompts` uses, and closes it on close. */
   constructor(
     private readonly setup: VocabularySetup,
     private readonly tokenizer: ModelTokenizer,

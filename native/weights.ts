@@ -15,9 +15,9 @@ const GGUF_VERSIONS: readonly number[] = [2, 3];
 const GGUF_HEADER_BYTES = 24;
 const SPLIT_NAME = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/;
 
-/** Weights of which every file is there, and matches its checksum where `SHA256SUMS` lies beside them. */
+/** Weights whose files are complete, and match the checksums of `SHA256SUMS` if there is one. */
 export interface Weights {
-  /** The path of the first part. llama.cpp is given this one, and finds the others itself. */
+  /** The path of the first part, from which llama.cpp finds the others. */
   readonly first: string;
   readonly parts: readonly string[];
   /** SHA-256 over the parts in order, in hex. */
@@ -27,8 +27,8 @@ export interface Weights {
 }
 
 /**
- * The files behind a path: the file itself, or every part of a split GGUF given its first part. Touches no file.
- * Throws `WeightsError` when the path is a later part.
+ * Returns the files of a path: the file itself, or every part of a split GGUF. Touches no file. Throws `WeightsError`
+ * if the path is a later part.
  */
 export function weightsParts(path: string): readonly string[] {
   const match = SPLIT_NAME.exec(basename(path));
@@ -45,7 +45,7 @@ export function weightsParts(path: string): readonly string[] {
   );
 }
 
-/** What the operator can do about a wrong file: restore an embedded one, copy any other again. */
+/** Returns the advice on a wrong file: restore an embedded one, copy any other again. */
 function remedy(path: string): string {
   if (dirname(path) !== dirname(EMBEDDED_WEIGHTS)) return 'copy or download it again';
   return IS_UNPACKED
@@ -65,9 +65,7 @@ function unreadable(path: string, error: unknown): WeightsError {
   return new WeightsError(`The weights file ${path} cannot be read (${code ?? String(error)}): ${advice}.`);
 }
 
-/**
- * The checksums beside the weights, by file name; undefined where no file has them. Embedded weights must have them.
- */
+/** Reads the checksums beside the weights, by file name; undefined for none. Embedded weights must have them. */
 async function readChecksums(first: string): Promise<ReadonlyMap<string, string> | undefined> {
   const path = join(dirname(first), CHECKSUMS);
   let content: string;
@@ -82,14 +80,14 @@ async function readChecksums(first: string): Promise<ReadonlyMap<string, string>
   return new Map(Array.from(lines, ([, digest = '', name = '']) => [name.trim(), digest.toLowerCase()]));
 }
 
-/** Whether a file's first bytes are GGUF's magic and a version that llama.cpp reads. */
+/** Returns true if a file begins with GGUF's magic and a version that llama.cpp reads. */
 function startsAsGguf(piece: Uint8Array): boolean {
   if (piece.byteLength < GGUF_HEADER_BYTES) return false;
   const view = new DataView(piece.buffer, piece.byteOffset);
   return view.getUint32(0) === GGUF_MAGIC && GGUF_VERSIONS.includes(view.getUint32(4, true));
 }
 
-/** Gives a file to `use` piece by piece. Throws `WeightsError` for a file that cannot be read or is not GGUF. */
+/** Passes a file to `use` piece by piece. Throws `WeightsError` for a file that cannot be read or is not GGUF. */
 async function readWeights(path: string, use: (piece: Uint8Array) => void): Promise<void> {
   try {
     await using file = await open(path, 'r');
@@ -111,7 +109,7 @@ async function readWeights(path: string, use: (piece: Uint8Array) => void): Prom
   }
 }
 
-/** How many bytes the weights at `path` have, over all parts. Throws `WeightsError` when one cannot be read. */
+/** Returns the bytes of all parts of the weights at `path`. Throws `WeightsError` if one cannot be read. */
 export async function weightsBytes(path: string): Promise<number> {
   const sizes = weightsParts(path).map(async (part) => {
     try {
@@ -123,7 +121,7 @@ export async function weightsBytes(path: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 
-/** Device, inode, size and times of the files as one text. Throws `WeightsError` when one cannot be read. */
+/** Returns device, inode, size and times of the files as one text. Throws `WeightsError` if one cannot be read. */
 async function fileIdentity(parts: readonly string[]): Promise<string> {
   const identities = parts.map(async (part) => {
     try {
@@ -137,8 +135,8 @@ async function fileIdentity(parts: readonly string[]): Promise<string> {
 }
 
 /**
- * Resolves when the files still have the content that was verified. They are read again only after one was replaced or
- * written to. Throws `WeightsError` for another content.
+ * Resolves if the files still have the verified content. Reads them again only after one was replaced or written.
+ * Rejects with `WeightsError` for other content.
  */
 export async function requireUnchanged(weights: Weights): Promise<void> {
   if ((await fileIdentity(weights.parts)) === weights.file_identity) return;

@@ -10,12 +10,12 @@ import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
 const SOURCES = projectFile('native/addon/src');
-/** What names a build besides the sources. */
+/** The files that a build's hash includes besides the sources. */
 const SCRIPTS = ['native/addon/build.ts', 'native/addon/llama-sources.ts'].map(projectFile);
 /** Built files; not under version control. */
 const BUILD_DIRECTORY = projectFile('build/addon');
 const ADDON_FILE = 'tds-addon.node';
-/** What of the sources only the addon needs, and only the stress program. */
+/** The sources of the addon alone, and of the stress program alone. */
 const ADDON_SOURCES: readonly string[] = ['addon.cpp', 'javascript_values.cpp'];
 const STRESS_SOURCES: readonly string[] = ['stress.cpp'];
 
@@ -23,11 +23,11 @@ const STRESS_SOURCES: readonly string[] = ['stress.cpp'];
 export interface BuiltAddon {
   readonly path: string;
   readonly library: LlamaLibrary;
-  /** Whether it came compiled, beside its libraries: then it is never built again. */
+  /** True if it came compiled beside its libraries. Then it is never rebuilt. */
   readonly is_prebuilt: boolean;
 }
 
-/** The system's C++ compiler, or undefined where there is none. */
+/** Returns the path of the system's C++ compiler; undefined if there is none. */
 export function compilerPath(): string | undefined {
   for (const name of ['c++', 'g++', 'clang++']) {
     const path = Bun.which(name);
@@ -59,7 +59,7 @@ async function sourceFiles(): Promise<string[]> {
   return names.filter((name) => /\.(cpp|hpp)$/.test(name)).sort();
 }
 
-/** Names everything that goes into a build: the same hash is the same addon. */
+/** Returns the hash of all inputs of a build. Equal hashes mean equal addons. */
 async function buildHash(library: LlamaLibrary): Promise<string> {
   const hash = createHash('sha256');
   for (const name of await sourceFiles())
@@ -73,7 +73,7 @@ async function buildHash(library: LlamaLibrary): Promise<string> {
 function linkFlags(library: LlamaLibrary): string[] {
   return [
     ...library.link.map((file) => join(library.directory, file)),
-    // Beside the addon first, as in a packaged layout, then where it was built against.
+    // The loader searches beside the addon first, as in a package, then in the folder of the build.
     `-Wl,-rpath,${process.platform === 'darwin' ? '@loader_path' : '$ORIGIN'}`,
     `-Wl,-rpath,${library.directory}`,
   ];
@@ -85,9 +85,7 @@ async function compile(compiler: string, flags: readonly string[]): Promise<void
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-/**
- * The compiler's flags for llama.cpp's files and Node-API's headers: where they are included from, what is compiled.
- */
+/** Resolves with the compiler's flags for llama.cpp's files and Node-API's headers. */
 async function headerFlags(directory: string): Promise<string[]> {
   const headers = join(directory, 'include');
   await extractLlamaSources(bundlePath(), headers);
@@ -108,8 +106,8 @@ async function compileSources(
   const path = join(directory, file);
   await compile(compiler, [
     '-std=c++17',
-    // libllama has the same table of characters as `unicode-data.cpp`: visible, the two would be one, constructed
-    // twice.
+    // libllama has the same table of characters as `unicode-data.cpp`. As visible symbols, the two would be merged and
+    // constructed twice.
     '-fvisibility=hidden',
     ...options.flags,
     ...(await headerFlags(directory)),
@@ -122,26 +120,26 @@ async function compileSources(
 }
 
 function compileAddon(directory: string, library: LlamaLibrary): Promise<string> {
-  // Node-API's functions are the runtime's own, found when the addon is loaded.
+  // The runtime defines Node-API's functions, which are resolved when the addon is loaded.
   const undefined_symbols = process.platform === 'darwin' ? ['-undefined', 'dynamic_lookup'] : [];
   const flags = ['-O2', '-shared', '-fPIC', ...undefined_symbols];
   return compileSources(directory, ADDON_FILE, library, { flags, without: STRESS_SOURCES });
 }
 
-/** Whether the file is there and has something in it: after a power loss it may be empty. */
+/** Returns true if the file exists and is not empty, as it may be after a power loss. */
 function isWritten(path: string): boolean {
   return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
-/** Waits until a file or a folder's list of names is on the disk. */
+/** Flushes a file, or the names in a folder, to the disk. */
 async function sync(path: string): Promise<void> {
   await using handle = await open(path, 'r');
   await handle.sync();
 }
 
 /**
- * Builds into `target`. Another process may build the same: the first that is done puts its folder in place. A build
- * that is already there is moved away when it is broken: when it is empty, or `is_broken` says so.
+ * Builds into `target`. If several processes build, the first to finish puts its folder in place. An existing build is
+ * moved away if it is empty or `is_broken` is set.
  */
 async function buildInPlace(target: string, library: LlamaLibrary, is_broken: boolean): Promise<void> {
   const directory = await mkdir(BUILD_DIRECTORY, { recursive: true })
@@ -164,7 +162,7 @@ async function buildInPlace(target: string, library: LlamaLibrary, is_broken: bo
   }
 }
 
-/** Moves a broken build into a folder that is removed. */
+/** Moves a broken build into a temporary folder. */
 async function moveAway(target: string, directory: string): Promise<void> {
   await rename(target, join(directory, 'broken')).catch((error: unknown) => {
     if (systemErrorCode(error) !== 'ENOENT') throw error;
@@ -190,9 +188,9 @@ async function buildOnce(
 }
 
 /**
- * The addon for a device. One that lies beside llama.cpp's libraries is taken as it is. Otherwise it is built where it
- * is not there yet. `onBuild` is called before, because building takes a while. An executable never builds. Throws
- * `AddonUnavailable` with what is missing (a prebuilt llama.cpp, a compiler) or the compiler's errors.
+ * Returns the addon for a device: the one beside llama.cpp's libraries, or a compiled one. `onBuild` is called before
+ * it is compiled, which takes a while. An executable never builds. Throws `AddonUnavailable` with the missing part (a
+ * prebuilt llama.cpp, a compiler) or the compiler's errors.
  */
 export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
   const library = requireLibrary(gpu);
@@ -207,17 +205,20 @@ export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Prom
   return built;
 }
 
-/** What there is of an addon. */
+/** The state of an addon. */
 export type AddonState = 'prebuilt' | 'built' | 'absent' | 'unavailable';
 
-/** Whether the addon for a device came compiled, was compiled here, would be compiled, or cannot be. Builds nothing. */
+/**
+ * Returns the state of the addon for a device: it came compiled, was compiled here, would be compiled, or cannot be.
+ * Builds nothing.
+ */
 export async function addonState(library: LlamaLibrary): Promise<AddonState> {
   if (isWritten(join(library.directory, ADDON_FILE))) return 'prebuilt';
   if (IS_UNPACKED) return 'unavailable';
   return isWritten(join(BUILD_DIRECTORY, await buildHash(library), ADDON_FILE)) ? 'built' : 'absent';
 }
 
-/** Builds an addon again that cannot be loaded. Throws as `buildAddon` does; then the old one stays in its place. */
+/** Rebuilds an addon that cannot be loaded. Throws as `buildAddon` does, and then keeps the old one. */
 export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void = () => {}): Promise<void> {
   return buildOnce(dirname(path), library, onBuild, true);
 }

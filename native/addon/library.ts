@@ -7,7 +7,7 @@ import type { Gpu } from '../gpu.ts';
 export interface LlamaLibrary {
   /** The folder of the libraries and of ggml's backends. */
   readonly directory: string;
-  /** File names in the folder to link against. */
+  /** The names of the libraries to link. */
   readonly link: readonly string[];
   /** A folder with the GPU's backend for an older version of its runtime. */
   readonly fallback_directory: string | undefined;
@@ -18,7 +18,7 @@ export interface LlamaLibrary {
 interface Candidate {
   readonly package: string;
   readonly gpu: LlamaLibrary['gpu'];
-  /** Whether the machine seems to have the device. */
+  /** True if the machine seems to have the device. */
   readonly present: boolean;
 }
 
@@ -42,7 +42,7 @@ function candidates(): readonly Candidate[] {
  */
 const LINKED = /^lib(llama|ggml|ggml-base)(\.(?!so$|dylib$)[^-]+)?\.(so|dylib)$/;
 
-/** The folder of a platform package's binaries, or undefined where the package is not installed. */
+/** Returns the folder of a platform package's binaries; undefined if the package is not installed. */
 function binaries(name: string, ...folders: readonly string[]): string | undefined {
   try {
     const entry = Bun.resolveSync(
@@ -52,7 +52,7 @@ function binaries(name: string, ...folders: readonly string[]): string | undefin
     const directory = join(dirname(dirname(entry)), 'bins', ...folders);
     return existsSync(directory) ? directory : undefined;
   } catch {
-    // Nothing is lost: a package that is not installed has no library, and whoever needs one says so.
+    // Nothing is lost: a missing package has no library, and its callers report that.
     return undefined;
   }
 }
@@ -62,13 +62,13 @@ function packageLibrary(name: string, gpu: LlamaLibrary['gpu']): LlamaLibrary | 
   if (directory === undefined) return undefined;
   const link = readdirSync(directory).filter((file) => LINKED.test(file));
   if (link.length !== 3) return undefined;
-  // CUDA's backend comes for two versions of its runtime; the older one has a package of its own.
+  // CUDA's backend exists for two versions of its runtime. The older one is a separate package.
   return { directory, fallback_directory: binaries(`${name}-ext`, name, 'fallback'), link, gpu };
 }
 
 /**
- * The libraries for a device, or undefined when no installed package has them. `auto` takes a GPU only where there is
- * one; Metal's package is also the one for the CPU alone on a Mac.
+ * Returns the libraries for a device; undefined if no installed package has them. `auto` chooses a GPU only if the
+ * machine has one. On a Mac, Metal's package also serves the CPU.
  */
 export function findLibrary(gpu: Gpu): LlamaLibrary | undefined {
   for (const candidate of candidates()) {

@@ -9,7 +9,7 @@ const FILES: readonly (readonly [folder: string, names: RegExp])[] = [
   ['include', /\.h$/],
   ['ggml/include', /\.h$/],
   ['ggml/src', /\.h$/],
-  // The table of characters that are letters and numbers to its tokenizer.
+  // The table of character classes of its tokenizer.
   ['src', /^unicode(-data)?\.h$|^unicode-data\.cpp$/],
 ];
 
@@ -50,7 +50,8 @@ class ByteReader {
   }
 
   /**
-   * A number in groups of seven bits, lowest first; of the first group, `first` has been read and gives `bits` bits.
+   * Reads a number in groups of seven bits, lowest first. The byte `first` was already read, and has its lowest `bits`
+   * bits.
    */
   variable(first: number, bits: number): number {
     let value = first & ((1 << bits) - 1);
@@ -62,7 +63,7 @@ class ByteReader {
     return value;
   }
 
-  /** Inflates one zlib stream of which only the inflated size is known. */
+  /** Inflates one zlib stream. Only its inflated size is known. */
   inflate(size: number): Buffer {
     const longest = size + (size >> 9) + 1024;
     const input = this.bytes.subarray(this.at, this.at + longest);
@@ -75,7 +76,7 @@ class ByteReader {
   }
 }
 
-/** Whether this is the result of `inflateSync` with `info`, which its types do not declare. */
+/** Returns true for a result of `inflateSync` with `info`, whose type is not declared. */
 function isInflated(value: unknown): value is { buffer: Buffer; engine: { bytesWritten: number } } {
   return (
     typeof value === 'object' &&
@@ -112,7 +113,7 @@ function applyDelta(base: Buffer, delta: Buffer): Buffer {
   return result;
 }
 
-/** Every object of a pack, by its hash. Layout: git's "pack-format". */
+/** Reads all objects of a pack, by hash. Layout: git's "pack-format". */
 function readPack(bundle: Buffer, start: number): Map<string, GitObject> {
   const reader = new ByteReader(bundle, start);
   if (bundle.toString('latin1', start, start + 4) !== 'PACK')
@@ -151,7 +152,7 @@ function readPack(bundle: Buffer, start: number): Map<string, GitObject> {
   return byHash;
 }
 
-/** Name to hash, for the entries of a tree. */
+/** Reads the entries of a tree: hashes by name. */
 function readTree(tree: Buffer): Map<string, string> {
   const entries = new Map<string, string>();
   for (let at = 0; at < tree.length; ) {
@@ -165,9 +166,9 @@ function readTree(tree: Buffer): Map<string, string> {
 }
 
 /**
- * Writes llama.cpp's headers and its table of characters into `destination`, without folders. They come from the git
- * bundle that node-llama-cpp ships, which is of the same release as its prebuilt libraries. git is not needed: a
- * machine with a compiler may have none. Throws when the bundle is cut or is none.
+ * Writes llama.cpp's headers and its table of characters into `destination`, without folders. They come from
+ * node-llama-cpp's git bundle, which has the same release as its prebuilt libraries. It needs no git, which a machine
+ * with a compiler may lack. Throws if the bundle is truncated or invalid.
  */
 export async function extractLlamaSources(bundle_path: string, destination: string): Promise<void> {
   const bundle = Buffer.from(await Bun.file(bundle_path).arrayBuffer());
@@ -194,7 +195,7 @@ export async function extractLlamaSources(bundle_path: string, destination: stri
   }
 }
 
-/** The bundle beside node-llama-cpp's entry point. */
+/** Returns the path of the bundle beside node-llama-cpp's entry point. */
 export function bundlePath(): string {
   const entry = Bun.resolveSync('node-llama-cpp', PROJECT_ROOT);
   return join(dirname(dirname(entry)), 'llama', 'gitRelease.bundle');

@@ -2,6 +2,6 @@
 export const EVALUATOR_NAMES = ['addon', 'llama'] as const;
 export type EvaluatorName = (typeof EVALUATOR_NAMES)[number];
 
-/** Which evaluator is wanted: the first that serves here (`auto`), or one by name. */
+/** The choice of an evaluator: the first that works here (`auto`), or one by name. */
 export const EVALUATOR_CHOICES = ['auto', ...EVALUATOR_NAMES] as const;
 export type EvaluatorChoice = (typeof EVALUATOR_CHOICES)[number];

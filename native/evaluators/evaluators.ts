@@ -9,35 +9,35 @@ import { createAddonTokenizer } from './addon/addon-tokenizer.ts';
 import { EVALUATOR_NAMES, type EvaluatorChoice, type EvaluatorName } from './evaluator-names.ts';
 import { loadLlamaEvaluator, loadLlamaTokenizer } from './llama/load-model.ts';
 
-/** What a vocabulary is loaded with. A process has one backend: `gpu` is the same as for the weights. */
+/** Options of a vocabulary. A process has one backend, so `gpu` is the same as for the weights. */
 export interface TokenizerOptions {
   readonly weights: Weights;
   readonly gpu: Gpu;
-  /** Called when something must be compiled first. */
+  /** Called before something is compiled. */
   readonly onBuild?: (() => void) | undefined;
 }
 
-/** What weights are loaded with. */
+/** Options of loading weights. */
 export interface EvaluatorOptions extends TokenizerOptions {
   /** Threads that compute; 0 or undefined leaves one core for the event loop. */
   readonly threads: number | undefined;
-  /** Positions that a plan may use. */
+  /** The largest number of positions of a plan. */
   readonly context_tokens: number;
-  /** As the profile needs it; an evaluator without a choice ignores it. */
+  /** The profile's need. An evaluator without a choice ignores it. */
   readonly flash_attention: 'auto' | false;
-  /** Equal bits on any device, whatever else is asked. */
+  /** True for equal bits on any device, whatever else is asked. */
   readonly deterministic: boolean | undefined;
-  /** Memory of prefixes that are kept for reuse; an evaluator that keeps none ignores it. */
+  /** The bytes of prefixes kept for reuse. An evaluator that keeps none ignores it. */
   readonly prefix_cache_bytes?: number | undefined;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
-/** An evaluator in the table: what it can read, and how it is opened. */
+/** An evaluator in the table: its bounds of reads, and its opening functions. */
 export interface RegisteredEvaluator {
   readonly reads: ReadBounds;
   /** Rejects with `SetupError`. */
   openTokenizer(options: TokenizerOptions): Promise<ModelTokenizer>;
-  /** Rejects with `SetupError`, and with `EvaluationFailed` when the weights cannot be loaded. */
+  /** Rejects with `SetupError`, and with `EvaluationFailed` if the weights cannot be loaded. */
   openEvaluator(options: EvaluatorOptions): Promise<PlanEvaluator>;
 }
 
@@ -59,8 +59,8 @@ const EVALUATORS: Readonly<Record<EvaluatorName, RegisteredEvaluator>> = {
 };
 
 /**
- * What `open` gives for the evaluator that is wanted; with `auto` for the first one that serves here. Rejects as `open`
- * does for the last one tried, and with `SetupError` when no wanted evaluator can read as `needed`.
+ * Opens the wanted evaluator; with `auto` the first one that works here. Rejects as `open` does for the last one tried.
+ * Rejects with `SetupError` if no wanted evaluator meets `needed`.
  */
 export async function byWantedEvaluator<Opened>(
   wanted: EvaluatorChoice,
@@ -88,7 +88,9 @@ export async function byWantedEvaluator<Opened>(
   return await open(last);
 }
 
-/** Whether the next evaluator is tried: weights that llama.cpp refuses are refused again there, with its own reason. */
+/**
+ * Returns true if the next evaluator is tried. Weights that llama.cpp refuses are refused again there, with its reason.
+ */
 function isPassedOn(error: unknown): boolean {
   return error instanceof AddonUnavailable || error instanceof EvaluationFailed;
 }

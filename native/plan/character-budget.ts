@@ -1,9 +1,9 @@
-/** A text that has, or would be rendered to, more characters than are looked at. */
+/** A text has, or would be rendered to, more characters than the limit. */
 export class TextTooLong extends Error {
   override readonly name = 'TextTooLong';
 }
 
-/** Characters that may still be written: a small value can be rendered to a text many times its size. */
+/** A budget of characters, because a small value can be rendered to a text many times its size. */
 export class CharacterBudget {
   #left: number;
 
@@ -15,7 +15,7 @@ export class CharacterBudget {
     return this.#left;
   }
 
-  /** Takes `characters`. Throws `TextTooLong` when fewer are left. */
+  /** Spends `characters`. Throws `TextTooLong` when fewer are left. */
   spend(characters: number): void {
     this.#left -= characters;
     if (this.#left < 0) throw new TextTooLong('The text has too many characters.');

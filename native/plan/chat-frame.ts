@@ -2,7 +2,7 @@ import { Template } from '@huggingface/jinja';
 import type { Tokenizer } from './profile.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-/** What stands around a user's message: tokens before it, and tokens after it up to where the model answers. */
+/** The tokens around a user's message: before it, and after it up to the model's answer. */
 export interface ChatFrame {
   readonly head: readonly number[];
   readonly tail: readonly number[];
@@ -10,10 +10,10 @@ export interface ChatFrame {
 
 /** Stands for the user's message while a template is rendered; no template contains it. */
 const PLACEHOLDER = '{the-message-goes-here}';
-/** A template that leaves the model thinking; an answer needs the thought to be over. */
+/** The end of a template that leaves the model thinking. An answer needs a closed thought. */
 const OPEN_THOUGHT = /<think>\s*$/;
 
-/** The text around one user message, or undefined when the template cannot be used. */
+/** Returns the text around one user message, or undefined if the template cannot be used. */
 function renderAround(
   template: string,
   vocabulary: Vocabulary,
@@ -37,7 +37,7 @@ function renderAround(
   return { before, after: OPEN_THOUGHT.test(after) ? `${after.trimEnd()}\n\n</think>\n\n` : after };
 }
 
-/** A template's own text as tokens: spellings of special tokens become those tokens, the rest is tokenized as text. */
+/** Tokenizes a template's text: spellings of special tokens become those tokens, the rest is text. */
 async function frameTokens(
   frame: string,
   vocabulary: Vocabulary,
@@ -81,8 +81,8 @@ function longestAt(
 }
 
 /**
- * The tokens around a user's message by the model's chat template. Where no template can be rendered for a single user
- * message, the frame is line breaks.
+ * Resolves with the tokens around a user's message by the model's chat template. If no template can be rendered for one
+ * user message, the frame is line breaks.
  */
 export async function chatFrame(
   template: string | undefined,
@@ -98,9 +98,9 @@ export async function chatFrame(
 }
 
 /**
- * A tokenizer for client text that cannot give the frame's special tokens. Special tokens are off for text. But some
- * files list their template's tokens as user-defined ones, which llama.cpp matches in any text: their spellings are
- * taken apart.
+ * Returns a tokenizer for client text that cannot give the frame's special tokens. Special tokens are off for text. But
+ * some files list their template's tokens as user-defined, which llama.cpp matches in any text, so their spellings are
+ * split.
  */
 export async function clientTokenizer(
   frame: ChatFrame,
@@ -126,7 +126,7 @@ export async function clientTokenizer(
   };
 }
 
-/** `text` cut inside every occurrence of a spelling, after its first character, so that no piece contains one. */
+/** Splits `text` inside every spelling, after its first character, so that no piece contains one. */
 function splitAt(text: string, spellings: readonly string[]): readonly string[] {
   const pieces: string[] = [];
   let start = 0;

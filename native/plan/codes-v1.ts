@@ -19,13 +19,13 @@ import { type RecordTexts, readRecord, recordTokens } from './record.ts';
 import { text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
 
-/** A question as text with labels, listed in one order: `labels[i]` answers option `i` of the client's order. */
+/** A question as text with labels. `labels[i]` answers option `i` of the client's order. */
 interface ListedQuestion {
   readonly text: string;
   readonly labels: readonly Label[];
 }
 
-/** Where a question's options are listed in the client's order, or the other way round. */
+/** The order of a question's options: the client's or its reverse. */
 type Order = 'forward' | 'reversed';
 const ORDERS = ['forward', 'reversed'] as const;
 /** In consistent mode a question is read in each order, with the record and without it. */
@@ -37,18 +37,20 @@ function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
 
 const YES_NO = ['Yes', 'No'] as const;
 
-/** What an answer to a noul means; nothing where its label is the word itself and the client said nothing. */
+/**
+ * Returns the line with the meaning of a noul's answer; none if its label is the word itself and no meaning is given.
+ */
 function meaningLine(label: Label, word: string, meaning: string): readonly string[] {
   if (label.text === word) return meaning === '' ? [] : [`${word}: ${meaning}`];
   return [`${label.text}. ${meaning === '' ? word : `${word}: ${meaning}`}`];
 }
 
-/** The text before the record; `asked` is the question where it comes first. */
+/** Returns the text before the record. `asked` is the question if it comes first. */
 function openingText(asked: string): string {
   return `Answer a question about a record, from the record alone.\n\n${asked}Record:\n`;
 }
 
-/** An option on one line, so that no description looks like another option. */
+/** Returns an option on one line, so that no description looks like another option. */
 function oneLine(value: string): string {
   return value.replace(/\s+/g, ' ');
 }
@@ -74,12 +76,12 @@ function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** The log-probabilities of the labels at the one read of every branch of a plan. */
+/** Returns the log-probabilities of the labels at the one read of every branch of a plan. */
 function labelScores(logits: PlanLogits | undefined): readonly (readonly number[])[] {
   return (logits ?? []).map((reads) => logSoftmax(reads[0] ?? []));
 }
 
-/** The scores of question `index` from those of its labels. Throws when there are fewer than two. */
+/** Returns the scores of question `index` from those of its labels. Throws if there are fewer than two. */
 function scoresOf(question: Question, index: number, label_scores: readonly number[]): readonly number[] {
   const [first, second] = label_scores;
   if (first === undefined || second === undefined)
@@ -95,11 +97,11 @@ function scoresOf(question: Question, index: number, label_scores: readonly numb
 
 /**
  * The profile for any instruct model, through its chat template. Options get codes of one token (A…Z, then two
- * letters), and one read at the cue looks at all of them. A noul is answered by the words yes or no.
+ * letters), which one read at the cue scores. The words yes and no answer a noul.
  *
- * Fast mode: the record is the prefix of one plan, each question a branch. Consistent mode has a plan a question, with
- * the question before and after the record and its options in both orders. A second plan without the record gives what
- * the model would say to the labels alone, which is divided out.
+ * Fast mode: the record is the prefix of one plan, each question a branch. Consistent mode has one plan for each
+ * question, with the question before and after the record and its options in both orders. A second plan without the
+ * record gives the model's bias to the labels, which is divided out.
  */
 class CodesV1 implements PromptProfile {
   readonly name = 'codes-v1';
@@ -170,7 +172,7 @@ class CodesV1 implements PromptProfile {
     return { plans, input_tokens: sharedTokens(plans), record_tokens_left_out };
   }
 
-  /** A plan with the record and one without it, for each question. */
+  /** Makes a plan with the record and one without it, for each question. */
   async #consistentPlans(
     record_texts: RecordTexts,
     questions: readonly Question[],
@@ -203,7 +205,7 @@ class CodesV1 implements PromptProfile {
           { prefix: [...opening, ...read], branches, readings: numbers(0) },
           { prefix: opening, branches, readings: numbers(ORDERS.length) },
         ],
-        // Billed is the record and the question once, however often they are read.
+        // The record and the question are billed once, however often they are read.
         input_tokens: format_tokens + read.length + (branches[0]?.tokens.length ?? 0),
         left_out: record.count - read.length,
       };
@@ -215,7 +217,7 @@ class CodesV1 implements PromptProfile {
     };
   }
 
-  /** A question as it stands after the record, with its text taken to be tokenized. */
+  /** Returns a question as it stands after the record. Its text is added to the batch to tokenize. */
   #listed(question: Question, index: number, order: Order, texts: QuestionTexts): ListedQuestion {
     const reading = texts.reading(index);
     const { text, labels } = this.#labelled(question, index, order, reading.text);
@@ -230,7 +232,7 @@ class CodesV1 implements PromptProfile {
     };
   }
 
-  /** `read` gives the question's values as text, within its own bounds. */
+  /** Returns a question as text with labels. `read` renders its values within its own bounds. */
   #labelled(question: Question, index: number, order: Order, read: TextReader = text): ListedQuestion {
     const asked = `Question: ${read(question.instructions) || 'Which option fits the record?'}`;
     const options = optionTexts(question, read).map(oneLine);
@@ -268,7 +270,7 @@ class CodesV1 implements PromptProfile {
     };
   }
 
-  /** The tokens left for a record beside `used` others. */
+  /** Returns the tokens left for a record beside `used` others. */
   #room(used: number, index: number, context_tokens: number): number {
     if (used > context_tokens) {
       throw new PlanRejected(
@@ -280,8 +282,8 @@ class CodesV1 implements PromptProfile {
   }
 
   /**
-   * Mean over both orders of each option's log-probability, less what its label gets without a record. A label's own
-   * pull is its mean over both orders, in which different options stood behind it.
+   * Returns the mean over both orders of each option's log-probability, minus its label's bias. The bias is the label's
+   * mean over both orders without a record, in which it named different options.
    */
   #consistentScores(
     question: Question,
@@ -308,8 +310,8 @@ class CodesV1 implements PromptProfile {
 }
 
 /**
- * `codes-v1` for a model; a plain frame stands for a missing chat template. Rejects when the vocabulary has no
- * single-token codes at all; a question with more options than there are codes is refused with `PlanRejected`.
+ * Makes `codes-v1` for a model. A plain frame replaces a missing chat template. Rejects if the vocabulary has no
+ * single-token codes. A question with more options than codes gets `PlanRejected`.
  */
 export async function codesV1({
   tokenizer,

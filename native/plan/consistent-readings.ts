@@ -7,15 +7,15 @@ import type { PlanLogits } from './plan.ts';
 import type { DecisionInput, PromptProfile, RequestPlans } from './profile.ts';
 import type { RequestPlan } from './readings.ts';
 
-/** The readings of one question, and how their scores become the question's own. */
+/** The readings of one question, and the function that combines their scores. */
 interface QuestionReadings {
-  /** The question as each reading asks it. The first one is billed. */
+  /** The question of each reading. The first one is billed. */
   readonly questions: readonly [Question, ...Question[]];
   /** Takes the scores of each reading, in the order of `questions`. */
   combine(scores: readonly (readonly number[])[]): readonly number[];
 }
 
-/** The mean of each option's two scores; `backward` lists the options in the opposite order. */
+/** Returns the mean of each option's two scores. `backward` has the options in reverse. */
 function meanOfDirections(
   forward: readonly number[] = [],
   backward: readonly number[] = [],
@@ -27,7 +27,7 @@ function backwards(question: ChoiceQuestion): ChoiceQuestion {
   return { ...question, options: question.options.toReversed() };
 }
 
-/** The options sorted by id, forward and backward. Sorting makes the client's order of options irrelevant. */
+/** Reads the options sorted by id, forward and backward. Sorting makes the client's order irrelevant. */
 function choiceReadings(question: ChoiceQuestion): QuestionReadings {
   const sorted = question.options
     .map((option, place) => ({ option, place }))
@@ -46,12 +46,12 @@ function choiceReadings(question: ChoiceQuestion): QuestionReadings {
   };
 }
 
-/** One reading, of the question as it is. No second reading made a noul more consistent at the same accuracy. */
+/** Reads the question once. No second reading made a noul more consistent at the same accuracy. */
 function noulReadings(question: NoulQuestion): QuestionReadings {
   return { questions: [question], combine: ([own = []]) => own };
 }
 
-/** The levels from the lowest to the highest, and the other way round. */
+/** Reads the levels from the lowest to the highest, and in reverse. */
 function scoreReadings(question: ScoreQuestion): QuestionReadings {
   return {
     questions: [question, { ...question, levels: question.levels.toReversed() }],
@@ -70,7 +70,7 @@ function readingsOf(question: Question): QuestionReadings {
   }
 }
 
-/** A request in which each reading of each question is a question of its own. */
+/** A request in which each reading of each question is a separate question. */
 interface ExpandedRequest {
   /** The readings of each question of the original request. */
   readonly asked: readonly QuestionReadings[];
@@ -89,12 +89,12 @@ function expanded(input: DecisionInput): ExpandedRequest {
   };
 }
 
-/** Groups items, one for each reading, by original question. */
+/** Groups one item for each reading by original question. */
 function byQuestion<Item>({ asked, owners }: ExpandedRequest, items: readonly Item[]): readonly Item[][] {
   return asked.map((_, question) => items.filter((_item, reading) => owners[reading] === question));
 }
 
-/** The plans with only the branches of one original question. */
+/** Returns the plans with only the branches of one original question. */
 function plansOf(
   { owners }: ExpandedRequest,
   question: number,
@@ -114,7 +114,8 @@ function plansOf(
 }
 
 /**
- * The tokens of a question's first reading, record included. Further readings are free: clients can predict the bill.
+ * Returns the tokens of a question's first reading, record included. Further readings are free, so that clients can
+ * predict the bill.
  */
 function billedTokens(plans: readonly RequestPlan[]): number {
   const first = Math.min(...plans.flatMap(({ readings }) => readings));
@@ -141,16 +142,15 @@ async function namingOwners(
 }
 
 /**
- * A profile whose consistent mode asks each question in several readings and averages their scores. An option attends
- * only to the options before it, so a choice and a score are read forward and backward. A noul is read once.
+ * Returns a profile whose consistent mode asks each question in several readings and averages their scores. An option
+ * attends only to the options before it, so a choice and a score are read forward and backward. A noul is read once.
  *
- * Each reading is planned as `profile` plans a question in fast mode, and each question has plans of its own, record
- * included. The model card compares this with other ways, such as `profile`'s own consistent mode. Fast mode is
- * `profile`'s own.
+ * Each reading is planned as a question of `profile`'s fast mode, and each question has its own plans with the record.
+ * The model card compares this with other methods, such as `profile`'s consistent mode. Fast mode is `profile`'s own.
  */
 export function withConsistentReadings(profile: PromptProfile): PromptProfile {
   return {
-    // Calibrations on disk and the model card name it so.
+    // Calibrations on disk and the model card use this name.
     name: `${profile.name}+steady-v3`,
 
     async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {

@@ -1,26 +1,26 @@
 import type { Tokenizer } from './profile.ts';
 
-/** A text that the model can answer with in one token. */
+/** A text that the model can answer in one token. */
 export interface Label {
   readonly text: string;
   readonly token: number;
 }
 
-/** How an answer is asked for, and what can be answered there. */
+/** The cue for an answer, and the labels that can follow. */
 export interface Labels {
-  /** The tokens that the answer follows at once. */
+  /** The tokens right before the answer. */
   readonly cue: readonly number[];
-  /** Codes in order: A…Z, then two letters; only those that are one token after the cue, at most 255. */
+  /** At most 255 codes in order: A…Z, then two letters. Each is one token after the cue. */
   readonly codes: readonly Label[];
-  /** Yes and no in words, or undefined where they are not one token each. */
+  /** The words yes and no, or undefined if they are not one token each. */
   readonly yes_no: readonly [yes: Label, no: Label] | undefined;
 }
 
-/** As many codes as a question can have options (contract: options of a choice, levels of a score). */
+/** The largest number of a question's options (contract: options of a choice, levels of a score). */
 export const CODES_MAX = 255;
 const LETTERS = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
 const CANDIDATES = [...LETTERS, ...LETTERS.flatMap((first) => LETTERS.map((second) => first + second))];
-/** Cues, and what stands between them and a label: vocabularies differ in which words they hold with a space. */
+/** Cues, and the text between them and a label. Vocabularies differ in the words that they have with a space. */
 const CUES = [
   ['Answer:', ' '],
   ['Answer: ', ''],
@@ -53,7 +53,7 @@ async function labelsAfter(cue: string, separator: string, tokenizer: Tokenizer)
   };
 }
 
-/** The first cue after which a vocabulary has as many single-token labels as can be used, or else the most. */
+/** Finds the first cue after which a vocabulary has all usable single-token labels, or else the most. */
 export async function findLabels(tokenizer: Tokenizer): Promise<Labels> {
   let best: Labels = { cue: [], codes: [], yes_no: undefined };
   for (const [cue, separator] of CUES) {

@@ -27,7 +27,7 @@ const OPTION = MARKERS_V1_TOKENS['<|option|>'];
 const ANSWER = MARKERS_V1_TOKENS['<|answer|>'];
 const ANSWER_TOKENS = [MARKERS_V1_TOKENS['<|yes|>'], MARKERS_V1_TOKENS['<|no|>']] as const;
 
-/** The texts behind a question's option tokens: answered ones for choice and score, read-only ones for a noul. */
+/** Returns the texts of a question's options: answered ones for choice and score, read-only ones for a noul. */
 function optionTexts(question: Question, text: TextReader): readonly string[] {
   switch (question.type) {
     case 'noul': {
@@ -42,7 +42,7 @@ function optionTexts(question: Question, text: TextReader): readonly string[] {
   }
 }
 
-/** What is tokenized of a question. */
+/** The texts of a question to tokenize. */
 interface RenderedQuestion {
   readonly type: QuestionType;
   readonly instructions: string;
@@ -54,7 +54,7 @@ function renderQuestion(question: Question, { text, take }: ReadingTexts): Rende
   return { type: question.type, instructions, options: optionTexts(question, text).map(take) };
 }
 
-/** A question as the tokens before the record (consistent mode) and as the branch after it. */
+/** A question's tokens before the record (consistent mode) and its branch after it. */
 interface TokenizedQuestion {
   readonly head: readonly number[];
   readonly branch: Branch;
@@ -76,7 +76,7 @@ function tokenizeQuestion(question: RenderedQuestion, tokensOf: TokensOf): Token
   }
 }
 
-/** A branch that reads an answer token after each option. */
+/** Returns a branch that reads an answer token after each option. */
 function answeredOptions(opening: readonly number[], options: readonly (readonly number[])[]): Branch {
   const answered = options.map((option) => [...option, ANSWER]);
   let index = opening.length - 1;
@@ -87,7 +87,7 @@ function answeredOptions(opening: readonly number[], options: readonly (readonly
   return { tokens: [...opening, ...answered.flat()], reads };
 }
 
-/** The tokens that are left for a record. Throws `PlanRejected` when question `index` alone does not fit. */
+/** Returns the tokens left for a record. Throws `PlanRejected` if question `index` alone does not fit. */
 function recordRoom(used: number, context_tokens: number, index: number): number {
   const room = context_tokens - 1 - used;
   if (room < 0) {
@@ -139,9 +139,9 @@ function readScore(logits: readonly number[]): number {
 }
 
 /**
- * decision-1's own profile: every option is closed by an answer token, and its score is the logit of yes minus the
- * logit of no there. In fast mode the record is the prefix and each question is a branch. In consistent mode each
- * question has its own plan and stands before the record too. `tokenizer` is the model's.
+ * Returns decision-1's profile. An answer token follows every option, whose score is the logit of yes minus that of no
+ * there. In fast mode the record is the prefix and each question is a branch. In consistent mode each question has its
+ * own plan and also stands before the record. `tokenizer` is the model's.
  */
 export function markersV1(tokenizer: Tokenizer): PromptProfile {
   return {
@@ -183,7 +183,7 @@ export const MARKERS_V1: RegisteredProfile = {
       ([text, id]) => vocabulary.texts[id] === text && vocabulary.special.has(id),
     ),
   reads: { tokens_max: ANSWER_TOKENS.length, position: 'anywhere' },
-  // The pinned scores were made without it, and with it they move by more than they may.
+  // The pinned scores were made without it, and change too much with it.
   flash_attention: false,
   make: ({ tokenizer }) => Promise.resolve(withConsistentReadings(markersV1(tokenizer))),
 };

@@ -1,30 +1,30 @@
-/** One place in a branch where logits are wanted: an index into the branch's tokens, and the token ids to look at. */
+/** A position in a branch with wanted logits: an index into the branch's tokens, and the token ids. */
 export interface Read {
   readonly index: number;
   readonly tokens: readonly number[];
 }
 
-/** Tokens that attend to the plan's prefix and to themselves only; their positions go on from the prefix's length. */
+/** Tokens that attend only to the plan's prefix and to themselves. Their positions continue after the prefix. */
 export interface Branch {
   readonly tokens: readonly number[];
   readonly reads: readonly Read[];
 }
 
-/** All that an evaluator understands, and pure data: a prefix that is read once, and branches over it. */
+/** The input of an evaluator, as pure data: a prefix that is read once, and branches after it. */
 export interface Plan {
   readonly prefix: readonly number[];
   readonly branches: readonly Branch[];
 }
 
-/** The logits that a plan asked for: `logits[branch][read][token]`, in the plan's own order. */
+/** The logits of a plan: `logits[branch][read][token]`, in the plan's order. */
 export type PlanLogits = readonly (readonly (readonly number[])[])[];
 
-/** Everything that a plan reads, in tokens: what is billed for it. */
+/** Returns the number of a plan's tokens, which are billed. */
 export function planTokens(plan: Plan): number {
   return plan.branches.reduce((sum, branch) => sum + branch.tokens.length, plan.prefix.length);
 }
 
-/** The positions that a plan needs at once for its longest branch. */
+/** Returns the positions that a plan needs for its longest branch. */
 export function planPositions(plan: Plan): number {
   return plan.branches.reduce(
     (longest, branch) => Math.max(longest, plan.prefix.length + branch.tokens.length),

@@ -6,35 +6,37 @@ import type { Tokenizer } from './profile.ts';
 import { isScalar, text } from './render.ts';
 
 /**
- * Characters that a question may have for each token of the model's context. No language needs as many (English has
- * less than five a token). A longer text is refused before it costs the time to tokenize it.
+ * The largest number of a question's characters for each token of the context. No language needs as many (English has
+ * less than five a token). A longer text is refused before it is tokenized.
  */
 const CHARACTERS_PER_TOKEN_MAX = 8;
-/** Characters that all values of a request's questions may be rendered to: as many as the largest body has bytes. */
+/** The largest number of characters of a request's rendered questions: the bytes of the largest body. */
 const REQUEST_CHARACTERS_MAX = 2 ** 20;
 
-/** Instructions, a description or a level as text; see `text`. */
+/** Renders instructions, a description or a level; see `text`. */
 export type TextReader = (value: JsonValue | undefined) => string;
 
-/** The tokens of a text of the request. */
+/** Returns the tokens of a text of the request. */
 export type TokensOf = (text: string) => readonly number[];
 
 /**
- * The texts of one reading of a question. Both functions throw `PlanRejected` with the question's index as soon as
- * the reading has too many characters to fit.
+ * The texts of one reading of a question. Both functions throw `PlanRejected` with the question's index once the
+ * reading has too many characters.
  */
 export interface ReadingTexts {
   readonly text: TextReader;
-  /** Takes a text of the reading that is to be tokenized, and gives it back. */
+  /** Adds a text of the reading to the batch to tokenize, and returns it. */
   readonly take: (text: string) => string;
 }
 
 /**
- * Renders the questions of one request, then tokenizes them in one batch. Rendering is bounded, because one request
- * that takes long to render would delay all others. What several readings share is rendered and tokenized once.
+ * Renders the questions of one request, then tokenizes them in one batch. Rendering is bounded, because a long
+ * rendering would delay all other requests. Values that several readings share are rendered and tokenized once.
  */
 export class QuestionTexts {
-  /** Arrays and objects; of everything else the texts are in `#scalars`, since a map would hash what a client chose. */
+  /**
+   * The texts of arrays and objects. Those of other values are in `#scalars`, because a map would hash a client's text.
+   */
   readonly #rendered = new Map<object, string>();
   readonly #scalars = new StringTable();
   readonly #readings: { readonly index: number; readonly texts: string[] }[] = [];
@@ -45,7 +47,7 @@ export class QuestionTexts {
     private readonly context_tokens: number,
   ) {}
 
-  /** A reading of question `index`; every reading may have as many characters and tokens as fit alone. */
+  /** Returns a reading of question `index`. Every reading may have as many characters and tokens as fit alone. */
   reading(index: number): ReadingTexts {
     const most_characters = this.context_tokens * CHARACTERS_PER_TOKEN_MAX;
     const tooLong = () =>
@@ -73,8 +75,8 @@ export class QuestionTexts {
   }
 
   /**
-   * Tokenizes what the readings have taken, and `others`, in one batch. Rejects with `PlanRejected` when a reading has
-   * too many tokens to fit, and as `Tokenizer.tokenize` does.
+   * Tokenizes the readings' texts and `others` in one batch. Rejects with `PlanRejected` if a reading has too many
+   * tokens, and as `Tokenizer.tokenize` does.
    */
   async tokenize(others: readonly string[]): Promise<TokensOf> {
     const texts = new StringTable();
@@ -97,7 +99,10 @@ export class QuestionTexts {
     return tokensOf;
   }
 
-  /** `value` as text of at most `most_characters`; a value that was rendered before costs nothing of the request's. */
+  /**
+   * Renders `value` as text of at most `most_characters`. A value that was rendered before costs nothing of the
+   * request's budget.
+   */
   #render(value: JsonValue, most_characters: number, index: number, tooLong: () => PlanRejected): string {
     let written = this.#renderedBefore(value);
     if (written === undefined) {

@@ -1,15 +1,15 @@
 import type { Branch, Plan, PlanLogits } from './plan.ts';
 import { cutMiddle, readableTokens } from './shorten.ts';
 
-/** A plan of a request: `readings[i]` is the number, among all of the request's readings, of what branch `i` reads. */
+/** A plan of a request. `readings[i]` is the number of branch `i`'s reading among all of the request. */
 export interface RequestPlan extends Plan {
   readonly readings: readonly number[];
 }
 
-/** The logits of one branch: a list a read. */
+/** The logits of one branch: one list for each read. */
 export type BranchLogits = PlanLogits[number];
 
-/** The logits of each reading, by its number. Throws when a plan has other logits than branches. */
+/** Returns the logits of each reading, by its number. Throws if a plan's logits do not match its branches. */
 export function logitsByReading(
   plans: readonly RequestPlan[],
   logits: readonly PlanLogits[],
@@ -25,15 +25,15 @@ export function logitsByReading(
   return found;
 }
 
-/** A branch after a record, and how many tokens of the record there is room for beside it. */
+/** A branch after a record, and the room for the record's tokens beside it. */
 export interface RoomedBranch {
   readonly branch: Branch;
   readonly room: number;
 }
 
 /**
- * Plans that read `opening` and the record once for all branches that see as much of it; reading `i` is branch `i`. How
- * much a branch sees depends on its own room alone, so that no other question of a request moves its answer.
+ * Returns plans that read `opening` and the record once for all branches that see equally much of it. Reading `i` is
+ * branch `i`. A branch's view depends on its own room only, so that no other question changes its answer.
  */
 export function sharedPlans(
   opening: readonly number[],
@@ -52,7 +52,7 @@ export function sharedPlans(
   });
 }
 
-/** How many of a record's tokens are missing in the shortest of plans that begin with an opening and the record. */
+/** Returns the number of a record's tokens that are missing in the shortest of these plans. */
 export function leftOut(plans: readonly Plan[], record_tokens: number, opening_tokens: number): number {
   const shortest = plans.reduce(
     (least, { prefix }) => Math.min(least, prefix.length),
@@ -61,7 +61,7 @@ export function leftOut(plans: readonly Plan[], record_tokens: number, opening_t
   return plans.length === 0 ? 0 : record_tokens - (shortest - opening_tokens);
 }
 
-/** What is billed for plans of one record: its longest reading once, and every branch. */
+/** Returns the billed tokens for plans of one record: its longest reading once, and every branch. */
 export function sharedTokens(plans: readonly Plan[]): number {
   const longest = plans.reduce((most, { prefix }) => Math.max(most, prefix.length), 0);
   return plans.flatMap(({ branches }) => branches).reduce((sum, { tokens }) => sum + tokens.length, longest);

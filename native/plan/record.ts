@@ -6,29 +6,29 @@ import { recordText } from './render.ts';
 import { recordWindows } from './shorten.ts';
 
 /**
- * Characters that a record may be rendered to: four times the largest body, which indentation alone does not reach in
- * ordinary records.
+ * The largest number of characters of a rendered record: four times the largest body. Indentation of ordinary records
+ * does not reach it.
  */
 export const RECORD_CHARACTERS_MAX = 2 ** 22;
 
-/** What is tokenized of a record. */
+/** The texts of a record to tokenize. */
 export interface RecordTexts {
-  /** Their tokens, one after the other, are those of the record, as far as they are needed; see `recordWindows`. */
+  /** The texts whose tokens in order are the needed ones of the record; see `recordWindows`. */
   readonly windows: readonly string[];
-  /** How much text between them is not looked at. */
+  /** The number of characters between them that are not tokenized. */
   readonly characters_between: number;
 }
 
-/** A record as far as it was tokenized. */
+/** The tokenized part of a record. */
 export interface RecordTokens {
   readonly tokens: readonly number[];
-  /** Those of the whole record: an estimate where its middle was not looked at. */
+  /** The number of the whole record's tokens: an estimate if its middle was not tokenized. */
   readonly count: number;
 }
 
 /**
- * The texts that are tokenized of a record. The caller cuts their tokens to its own room of at most `most_tokens`.
- * Throws `PlanRejected` for a value that is rendered to many times the characters that it came in.
+ * Returns the texts of a record to tokenize. The caller cuts their tokens to its own room of at most `most_tokens`.
+ * Throws `PlanRejected` for a value whose rendering is many times its JSON.
  */
 export function readRecord(state: JsonValue, most_tokens: number): RecordTexts {
   try {
@@ -44,7 +44,7 @@ export function readRecord(state: JsonValue, most_tokens: number): RecordTexts {
   }
 }
 
-/** The record in tokens. What is between its windows is taken to have as many for each character as they have. */
+/** Returns the record's tokens. The count assumes as many tokens a character between the windows as in them. */
 export function recordTokens({ windows, characters_between }: RecordTexts, tokensOf: TokensOf): RecordTokens {
   const tokens = windows.flatMap(tokensOf);
   if (characters_between === 0) return { tokens, count: tokens.length };

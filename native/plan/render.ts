@@ -1,7 +1,7 @@
 import { isJsonArray, type JsonObject, type JsonValue } from '../../src/json/json-value.ts';
 import type { CharacterBudget } from './character-budget.ts';
 
-/** Characters that Python's `str.strip` removes; JavaScript's `trim` differs in five of them. */
+/** Returns true for characters that Python's `str.strip` removes. JavaScript's `trim` differs in five of them. */
 function isSpace(code: number): boolean {
   return (
     (code >= 0x09 && code <= 0x0d) ||
@@ -24,7 +24,7 @@ function trimEnd(value: string): string {
   return value.slice(0, end);
 }
 
-/** `value` without white space at either end, by the rules that the training data was made with. */
+/** Returns `value` without white space at either end, by the rules of the training data. */
 export function trim(value: string): string {
   const ended = trimEnd(value);
   let start = 0;
@@ -46,7 +46,7 @@ function scalarText(value: string | number | boolean | null): string {
   return typeof value === 'number' ? numberText(value) : String(value);
 }
 
-/** Whether the value is neither an array nor an object. */
+/** Returns true if the value is neither an array nor an object. */
 export function isScalar(value: JsonValue): value is string | number | boolean | null {
   return value === null || typeof value !== 'object';
 }
@@ -57,7 +57,7 @@ class Lines {
 
   constructor(private readonly budget: CharacterBudget | undefined) {}
 
-  /** Takes a part of a line that is added later. */
+  /** Spends the budget for a part of a line that is added later. */
   spend(part: string): string {
     this.budget?.spend(part.length);
     return part;
@@ -73,7 +73,7 @@ class Lines {
   }
 }
 
-/** By the level; a value has at most some tens of them. */
+/** Indentations by level. A value has at most some tens of levels. */
 const PADS = [''];
 
 function padOf(indent: number): string {
@@ -81,7 +81,7 @@ function padOf(indent: number): string {
   return PADS[indent] ?? '';
 }
 
-/** `lead` stands before the first line in place of its indentation: a dash, where the value is an item of a list. */
+/** `lead` replaces the indentation of the first line: a dash if the value is an item of a list. */
 function writeList(items: readonly JsonValue[], indent: number, lead: string, lines: Lines): void {
   items.forEach((item, index) => {
     const start = index === 0 ? lead : padOf(indent);
@@ -102,7 +102,7 @@ function writeObject(
     if (isScalar(item)) lines.add(trimEnd(`${start} ${scalarText(item)}`));
     else if (isEmpty(item)) lines.add(start);
     else if (isJsonArray(item) && item.every(isScalar)) {
-      // Each item is counted before the next is written: a line may be most of the text.
+      // Each item is counted before the next is written, because one line may be most of the text.
       lines.add(`${start} ${item.map((one) => lines.spend(scalarText(one))).join(', ')}`);
     } else {
       lines.add(start);
@@ -126,9 +126,9 @@ function write(
 }
 
 /**
- * A JSON value as compact text: `key: value` lines, one space of indentation a level, lists of scalars on one line.
- * The same value gives the same text. Throws `TextTooLong` before much more than `budget` has been written: numbers
- * and indentation can make the text many times longer than the JSON was.
+ * Renders a JSON value as compact text: `key: value` lines, one space of indentation a level, lists of scalars on one
+ * line. The same value gives the same text. Throws `TextTooLong` soon after `budget` is spent, because numbers and
+ * indentation can make the text far longer than the JSON.
  */
 export function render(value: JsonValue, budget?: CharacterBudget): string {
   const lines = new Lines(budget);
@@ -138,15 +138,15 @@ export function render(value: JsonValue, budget?: CharacterBudget): string {
 }
 
 /**
- * Instructions or a description as the model reads it: nothing for null, a trimmed string, or the rendered value.
- * Throws `TextTooLong` where that is longer than `budget`.
+ * Renders instructions or a description: nothing for null, a trimmed string, or the rendered value. Throws
+ * `TextTooLong` if that exceeds `budget`.
  */
 export function text(value: JsonValue | undefined, budget?: CharacterBudget): string {
   if (value === undefined || value === null) return '';
   return render(typeof value === 'string' ? trim(value) : value, budget);
 }
 
-/** A record as the model reads it: a string as it is, anything else rendered within `budget` (`TextTooLong`). */
+/** Renders a record: a string as it is, anything else within `budget` (`TextTooLong`). */
 export function recordText(state: JsonValue, budget?: CharacterBudget): string {
   return typeof state === 'string' ? state : render(state, budget);
 }

@@ -1,4 +1,4 @@
-// The JavaScript side of the addon: what comes in is checked, what goes out is copied, nothing is computed here.
+// The JavaScript side of the addon: it checks arguments and copies results, and computes nothing.
 
 #include "javascript_values.hpp"
 
@@ -31,23 +31,23 @@ using tds::TokenizerFacts;
 
 struct Closed {};
 
-/** What a thread of the addon tells JavaScript: what was loaded, a plan or texts that come back, or the end. */
+/** An event for JavaScript: facts of a loaded model, a finished plan or batch of texts, or the end. */
 using Event = std::variant<ModelFacts, TokenizerFacts, std::unique_ptr<Task>, std::unique_ptr<TextBatch>, Closed>;
 
-/** An open evaluator or tokenizer, as JavaScript holds it. Only the events are touched by other threads than its. */
+/** An open evaluator or tokenizer, as JavaScript holds it. Other threads use `events` only. */
 struct Instance {
     napi_threadsafe_function events = nullptr;
-    /** One of the two, until it is closed. */
+    /** One of the two is set, until it is closed. */
     std::unique_ptr<Evaluator> evaluator;
     std::unique_ptr<ModelTokenizer> tokenizer;
     bool is_loaded = false;
     int32_t vocabulary = 0;
     int32_t context_tokens = 0;
-    /** Plans and batches of texts that have not come back. */
+    /** Unfinished plans and batches of texts. */
     size_t pending = 0;
 };
 
-/** The arguments of a call, the first of which is an evaluator or a tokenizer. Null when one is missing. */
+/** Reads a call's arguments, of which the first is an evaluator or a tokenizer. Returns null when one is missing. */
 template <size_t Count>
 Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)[Count]) {
     size_t count = Count;
@@ -60,7 +60,7 @@ Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)
     return static_cast<Instance *>(data);
 }
 
-/** The same, where the second argument is the id of a plan or of texts. */
+/** Does the same for calls whose second argument is the id of a plan or of texts. */
 template <size_t Count>
 Instance * arguments(napi_env env, napi_callback_info info, napi_value (&values)[Count], uint64_t & id) {
     Instance * instance = arguments(env, info, values);
@@ -73,14 +73,14 @@ void send(Instance * instance, Event event) {
     if (napi_call_threadsafe_function(instance->events, sent.get(), napi_tsfn_nonblocking) == napi_ok) sent.release();
 }
 
-/** Waits for the instance's own thread, which has nothing left to do or is told to stop. */
+/** Waits for the instance's thread, which is idle or told to stop. */
 void release(void * data) {
     auto * instance = static_cast<Instance *>(data);
     instance->evaluator.reset();
     instance->tokenizer.reset();
 }
 
-/** A plan or texts are on their way: the process stays alive until they are back. */
+/** Counts an unfinished plan or batch. The process stays alive until all are done. */
 void add_pending(napi_env env, Instance * instance) {
     if (instance->pending++ == 0) napi_ref_threadsafe_function(env, instance->events);
 }
@@ -167,7 +167,7 @@ void on_event(napi_env env, napi_value callback, void * context, void * data) {
     if (!env) return;
     if (is_return(*event)) instance->pending--;
     if (is_load(*event) || (is_return(*event) && instance->pending == 0)) {
-        // What is loaded and has nothing to do does not keep the process alive.
+        // An idle evaluator or tokenizer does not keep the process alive.
         napi_unref_threadsafe_function(env, instance->events);
     }
     napi_handle_scope scope;
@@ -191,7 +191,7 @@ bool get_backends(napi_env env, napi_value object, BackendOptions & options) {
            get_string_property(env, object, "gpu", options.gpu);
 }
 
-/** inspect(options): what the machine has. */
+/** inspect(options): the machine's devices and kernels. */
 napi_value inspect(napi_env env, napi_callback_info info) {
     napi_value values[1];
     size_t count = 1;
@@ -228,8 +228,8 @@ void start_tokenizer(Instance * shared, BackendOptions backends, std::string mod
 }
 
 /**
- * A new instance for JavaScript, whose events go to `on_event_callback` once `start` has started it. Null when a
- * JavaScript exception is pending; throws what `start` throws.
+ * Creates an instance for JavaScript, starts it by `start`, and sends its events to `on_event_callback`. Returns null
+ * when a JavaScript exception is pending. Throws what `start` throws.
  */
 template <typename Start>
 napi_value create_instance(napi_env env, const char * resource, napi_value on_event_callback, Start start) {
@@ -251,7 +251,7 @@ napi_value create_instance(napi_env env, const char * resource, napi_value on_ev
     try {
         start(shared);
     } catch (...) {
-        // Nothing has started that would send an event.
+        // No thread has started that could send an event.
         napi_remove_env_cleanup_hook(env, release, shared);
         napi_release_threadsafe_function(shared->events, napi_tsfn_abort);
         throw;
@@ -259,7 +259,7 @@ napi_value create_instance(napi_env env, const char * resource, napi_value on_ev
     return external;
 }
 
-/** The arguments of a call that opens something: options, and who is told its events. False when one is missing. */
+/** Reads the arguments of an opening call: options and the event callback. Returns false when one is missing. */
 bool opening_arguments(napi_env env, napi_callback_info info, napi_value (&values)[2]) {
     size_t count = 2;
     if (!check(env, napi_get_cb_info(env, info, &count, values, nullptr, nullptr))) return false;
@@ -440,7 +440,7 @@ napi_value close_instance(napi_env env, napi_callback_info info) {
     return nullptr;
 }
 
-/** A function as JavaScript calls it: what it throws becomes a JavaScript error, which is all that may leave here. */
+/** Calls a function for JavaScript. C++ exceptions become JavaScript errors, because none may cross the boundary. */
 template <napi_callback Function>
 napi_value guarded(napi_env env, napi_callback_info info) {
     try {

@@ -10,8 +10,8 @@ namespace tds {
 
 /**
  * Attention over a cache of 16-bit keys and values. ggml's own kernel converts and masks every tile of the cache for
- * each head. This one converts a tile once for all heads that share it, and skips a tile whose mask shows that no row
- * sees it. Each row has a SIMD lane of its own, so no sum goes across a register.
+ * each head. This one converts a tile once for all heads that share it, and skips a tile that no row sees by its mask.
+ * Each row has a SIMD lane of its own, so no sum goes across a register.
  *
  * Like ggml's kernel, it walks the cache in tiles of CELLS cells and updates the running maximum once for each tile. A
  * row's bits depend on which tiles its cells are in, and on nothing else: not on the batch, not on the instructions.
@@ -61,12 +61,12 @@ class Scratch {
     std::vector<float> numbers_;
 };
 
-/** How many pieces of work there are: one for each tile of rows and each head of the cache. */
+/** Returns the number of pieces of work: one for each tile of rows and each head of the cache. */
 size_t pieces(const Operands & operands);
 
 /**
- * Computes one piece by these instructions, which are not none. Pieces write to different places, so threads may compute
- * them at once.
+ * Computes one piece by these instructions, which are not NONE. Pieces write to different memory, so threads may
+ * compute them in parallel.
  */
 void compute(Instructions instructions, const Operands & operands, size_t piece, Scratch & scratch);
 

@@ -30,36 +30,36 @@ struct Avx2Lanes {
     TDS_INLINE Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
     TDS_INLINE Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
     TDS_INLINE Floats subtract_product(Floats a, Floats b, Floats c) { return _mm256_fnmadd_ps(b, c, a); }
-    /** `b` where one of them is NaN. */
+    /** Returns `b` in lanes where one of them is NaN. */
     TDS_INLINE Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
     TDS_INLINE Floats round(Floats value) {
         return _mm256_round_ps(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     }
-    /** `value` times 2 to the power of `power`, a whole number from −126 to 0, which becomes a float's exponent. */
+    /** Returns `value` times 2 to the power of `power`, an integer from −126 to 0 that becomes a float's exponent. */
     TDS_INLINE Floats scale_by_power_of_two(Floats value, Floats power) {
         const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(power), _mm256_set1_epi32(127));
         return _mm256_mul_ps(value, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
     }
 
-    /** The lowest COUNT bits, one for each lane. */
+    /** Makes a mask of the lowest COUNT bits, one for each lane. */
     TDS_INLINE Mask mask(uint64_t bits) {
         const __m256i each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
         const __m256i set = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits & 0xff)), each);
         return _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, each));
     }
     TDS_INLINE bool any(uint64_t bits) { return (bits & 0xff) != 0; }
-    /** 0 where the mask has no bit. */
+    /** Returns 0 in lanes whose mask bit is not set. */
     TDS_INLINE Floats keep(Mask mask, Floats value) { return _mm256_and_ps(mask, value); }
-    /** `a` where the mask has no bit. */
+    /** Returns `a` in lanes whose mask bit is not set. */
     TDS_INLINE Floats max_where(Mask mask, Floats a, Floats b) { return _mm256_blendv_ps(a, _mm256_max_ps(a, b), mask); }
-    /** Whether any lane differs, or is NaN. */
+    /** Returns true if any lane differs or is NaN. */
     TDS_INLINE bool differ(Floats a, Floats b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_NEQ_UQ)) != 0; }
 
-    /** From floats of 16 bits. */
+    /** Converts 16-bit floats. */
     TDS_INLINE Floats from_halves(const char * from) {
         return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
     }
-    /** A bit for each of the first `cells` numbers of 16 bits, at most CELLS, that is not HIDDEN. */
+    /** Returns a bit for each of the first `cells` 16-bit numbers, at most CELLS, that is not HIDDEN. */
     TDS_INLINE uint64_t seen(const char * from, size_t cells) {
         constexpr size_t at_once = 32;
         uint16_t padded[CELLS];
@@ -74,7 +74,7 @@ struct Avx2Lanes {
             const auto * numbers = reinterpret_cast<const __m256i *>(from + cell * 2);
             const __m256i first = _mm256_cmpeq_epi16(_mm256_loadu_si256(numbers), hidden);
             const __m256i second = _mm256_cmpeq_epi16(_mm256_loadu_si256(numbers + 1), hidden);
-            // The instruction takes halves of both in turn: the quarters have to be put back into their order.
+            // The instruction interleaves the halves of both, so the quarters are put back in order.
             const __m256i both = _mm256_permute4x64_epi64(_mm256_packs_epi16(first, second), 0b11'01'10'00);
             hides |= static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(both))) << cell;
         }

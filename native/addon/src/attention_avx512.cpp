@@ -30,27 +30,27 @@ struct Avx512Lanes {
     TDS_INLINE Floats multiply(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
     TDS_INLINE Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
     TDS_INLINE Floats subtract_product(Floats a, Floats b, Floats c) { return _mm512_fnmadd_ps(b, c, a); }
-    /** `b` where one of them is NaN. */
+    /** Returns `b` in lanes where one of them is NaN. */
     TDS_INLINE Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
     TDS_INLINE Floats round(Floats value) { return _mm512_roundscale_ps(value, 0); }
-    /** `value` times 2 to the power of `power`, a whole number from −126 to 0. */
+    /** Returns `value` times 2 to the power of `power`, an integer from −126 to 0. */
     TDS_INLINE Floats scale_by_power_of_two(Floats value, Floats power) { return _mm512_scalef_ps(value, power); }
 
-    /** The lowest COUNT bits, one for each lane. */
+    /** Makes a mask of the lowest COUNT bits, one for each lane. */
     TDS_INLINE Mask mask(uint64_t bits) { return static_cast<Mask>(bits); }
     TDS_INLINE bool any(uint64_t bits) { return static_cast<Mask>(bits) != 0; }
-    /** 0 where the mask has no bit. */
+    /** Returns 0 in lanes whose mask bit is not set. */
     TDS_INLINE Floats keep(Mask mask, Floats value) { return _mm512_maskz_mov_ps(mask, value); }
-    /** `a` where the mask has no bit. */
+    /** Returns `a` in lanes whose mask bit is not set. */
     TDS_INLINE Floats max_where(Mask mask, Floats a, Floats b) { return _mm512_mask_max_ps(a, mask, a, b); }
-    /** Whether any lane differs, or is NaN. */
+    /** Returns true if any lane differs or is NaN. */
     TDS_INLINE bool differ(Floats a, Floats b) { return _mm512_cmpneq_ps_mask(a, b) != 0; }
 
-    /** From floats of 16 bits. */
+    /** Converts 16-bit floats. */
     TDS_INLINE Floats from_halves(const char * from) {
         return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(from)));
     }
-    /** A bit for each of the first `cells` numbers of 16 bits, at most CELLS, that is not HIDDEN. */
+    /** Returns a bit for each of the first `cells` 16-bit numbers, at most CELLS, that is not HIDDEN. */
     TDS_INLINE uint64_t seen(const char * from, size_t cells) {
         constexpr size_t half = CELLS / 2;
         const __m512i hidden = _mm512_set1_epi16(static_cast<short>(HIDDEN));

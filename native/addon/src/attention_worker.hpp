@@ -82,7 +82,7 @@ class Worker {
                (cache_head_ * sharing_ + shared) * operands_.query_head_stride;
     }
 
-    /** Loads a head's scaled queries; the last row again where the tile has fewer rows. */
+    /** Loads a head's scaled queries. Missing rows of the last tile repeat the last row. */
     void start(size_t shared) {
         float * to = queries(shared);
         for (size_t row = 0; row < ROWS; row++) {
@@ -94,7 +94,7 @@ class Worker {
         std::fill_n(sums(shared), ROWS, 0.0f);
     }
 
-    /** Sets a bit in `sees[row]` for each cell of the tile that the row sees. Returns whether there is any. */
+    /** Sets a bit in `sees[row]` for each cell of the tile that the row sees. Returns true if there is any. */
     TDS_TARGET bool read_mask(size_t first_cell, uint64_t (&sees)[ROWS]) const {
         const size_t cells = std::min(CELLS, operands_.cells - first_cell);
         uint64_t any = 0;
@@ -126,7 +126,7 @@ class Worker {
         }
     }
 
-    /** e to the power of `x`, which is 0 or less; exactly 1 for 0, and NaN for NaN. */
+    /** Returns e to the power of `x`, which is at most 0. The result is exactly 1 for 0, and NaN for NaN. */
     TDS_TARGET static Floats exponential(Floats x) {
         x = Lanes::max(Lanes::broadcast(-87.0f), x);
         const Floats whole = Lanes::round(Lanes::multiply(x, Lanes::broadcast(1.44269504f)));
@@ -179,7 +179,7 @@ class Worker {
         }
     }
 
-    /** Computes `count` rows of a product, an even number, six at a time where there are as many (see `multiply`). */
+    /** Computes `count` rows of a product, six at a time if possible (see `multiply`). `count` is even. */
     template <bool Adds>
     static void multiply_all(size_t count, const float * factors, size_t factor_stride, size_t depth_stride,
                              const float * rows, size_t depth, float * result) {

@@ -11,7 +11,7 @@ namespace tds {
 
 namespace {
 
-/** The path of the GPU's backend in a folder; empty where there is none. */
+/** Returns the path of the GPU's backend in a folder; empty for none. */
 std::string gpu_library(const std::string & directory, const std::string & gpu) {
     if (directory.empty()) return "";
     const std::string path = directory + "/libggml-" + gpu + ".so";
@@ -31,7 +31,7 @@ void load_backends(const BackendOptions & options) {
         ggml_backend_load_all_from_path(options.directory.c_str());
         llama_backend_init();
     }
-    // ggml does not know what it has loaded: loading a folder twice would give every device twice.
+    // ggml does not track loaded folders: loading one twice would register every device twice.
     static bool is_fallback_loaded = false;
     if (options.gpu.empty() || options.fallback_directory.empty() || is_fallback_loaded || find_gpu()) return;
     is_fallback_loaded = true;
@@ -48,7 +48,7 @@ std::string missing_gpu(const BackendOptions & options) {
     for (const std::string & directory : {options.directory, options.fallback_directory}) {
         const std::string path = gpu_library(directory, options.gpu);
         if (path.empty()) continue;
-        // As ggml loads it.
+        // The library is loaded as ggml loads it.
         void * library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         const char * reason = library ? nullptr : dlerror();
         if (library) dlclose(library);

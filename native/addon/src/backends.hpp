@@ -7,7 +7,7 @@
 
 namespace tds {
 
-/** Where llama.cpp and ggml's backends are, and which of them is wanted. */
+/** The folders of llama.cpp and ggml's backends, and the wanted GPU. */
 struct BackendOptions {
     /** The folder of libllama and of ggml's backends. */
     std::string directory;
@@ -18,24 +18,24 @@ struct BackendOptions {
 };
 
 /**
- * To be held while backends are loaded or looked up, and while contexts are made. ggml's registry and llama.cpp's log
- * are shared by the whole process, and have no lock.
+ * The mutex to hold while backends are loaded or looked up, and while contexts are created. ggml's registry and
+ * llama.cpp's log are shared by the whole process, and have no lock.
  */
 std::mutex & backends_mutex();
 
-/** Loads ggml's backends, once per process: node-llama-cpp may have loaded them before. */
+/** Loads ggml's backends once in a process. node-llama-cpp may have loaded them before. */
 void load_backends(const BackendOptions & options);
 
-/** The GPU of the loaded backends, a discrete card before one that shares the CPU's memory; null without one. */
+/** Returns the GPU of the loaded backends, preferably a discrete card; null for none. */
 ggml_backend_dev_t find_gpu();
 
-/** Why no GPU was found, in the system's words: what its backend lacks, or that it finds no device. */
+/** Returns the system's reason for a missing GPU: its backend could not be loaded, or found no device. */
 std::string missing_gpu(const BackendOptions & options);
 
-/** ggml's name of a device's backend; "CPU" for null. */
+/** Returns ggml's name of a device's backend; "CPU" for null. */
 std::string backend_name(ggml_backend_dev_t device);
 
-/** A function that ggml's CPU backend exports by name only; null where it has none of that name. */
+/** Returns a function that ggml's CPU backend exports by name; null if it has none of that name. */
 template <typename Function>
 Function cpu_function(const char * name) {
     ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);

@@ -23,13 +23,13 @@ std::vector<RunningPlan *> BatchComposer::compose(const RunningPlans & plans, De
     return complete_prefixes;
 }
 
-/** Gives the prefix's cells so far to the branches that are read next. */
+/** Shares the prefix's cells so far with the next branches. */
 void BatchComposer::share_prefix(RunningPlan & plan) {
     if (plan.prefix_done > 0) cells_.share_prefix(plan.cells);
     plan.shares_prefix = true;
 }
 
-/** Adds up to `limit` tokens of the prefix. Returns whether all of it is in the batch or before it. */
+/** Adds up to `limit` tokens of the prefix. Returns true when the whole prefix is in this batch or earlier ones. */
 bool BatchComposer::add_prefix(RunningPlan & plan, size_t limit, DecodeBatch & batch) {
     const auto & prefix = plan.task->plan.prefix;
     const size_t count = std::min(plan.waiting_prefix(), limit);

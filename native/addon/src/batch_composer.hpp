@@ -33,7 +33,8 @@ class BatchComposer {
 
     /**
      * Adds tokens of the plans to an empty batch, first come first served, and counts them as done. A plan's prefix may
-     * take half of the decode from the plans after it. Returns the plans whose prefix is complete with this batch.
+     * take at most half of the decode from the plans after it. Returns the plans whose prefix is complete with this
+     * batch.
      */
     std::vector<RunningPlan *> compose(const RunningPlans & plans, DecodeBatch & batch);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t CODE_POINTS = MAX_CODEPOINTS;
 constexpr uint32_t ASCII = 0x80;
 
-/** GPT-2 writes every byte as a printable character: as itself, or as a code point from 256 on. */
+/** Returns GPT-2's printable character for a byte: the byte itself, or a code point from 256 on. */
 std::string printable(uint8_t byte) {
     const auto is_itself = [](int value) {
         return (value >= '!' && value <= '~') || (value >= 0xA1 && value <= 0xAC) || value >= 0xAE;
@@ -33,11 +33,14 @@ CharacterClass class_of(uint16_t flags) {
     return flags & unicode_cpt_flags::NUMBER ? CharacterClass::number : CharacterClass::other;
 }
 
-/** The classes of all code points, by llama.cpp's own table: another version of Unicode would give other tokens. */
+/**
+ * Returns the classes of all code points by llama.cpp's table, because another version of Unicode would give other
+ * tokens.
+ */
 std::vector<CharacterClass> character_classes() {
     std::vector<CharacterClass> classes(CODE_POINTS, CharacterClass::other);
     const auto * range = unicode_ranges_flags.begin();
-    // Each range ends where the next one starts; the last entry only ends the one before.
+    // Each range ends where the next one starts. The last entry is only the end of the one before.
     for (; range + 1 < unicode_ranges_flags.end(); range++) {
         std::fill(classes.begin() + range[0].first, classes.begin() + range[1].first, class_of(range[0].second));
     }
@@ -99,7 +102,7 @@ std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, con
 
     std::unordered_map<std::string, int32_t> ids;
     for (int32_t token = 0; token < llama_vocab_n_tokens(vocabulary); token++) {
-        // llama.cpp finds user-defined tokens in a text before it splits it, which this does not.
+        // llama.cpp finds user-defined tokens before it splits a text. This code does not.
         if (llama_vocab_get_attr(vocabulary, token) & LLAMA_TOKEN_ATTR_USER_DEFINED) return nullptr;
         ids[llama_vocab_get_text(vocabulary, token)] = token;
     }
@@ -126,7 +129,7 @@ std::unique_ptr<BytePairs> BytePairs::create(const llama_vocab * vocabulary, con
         if (space == std::string::npos) return nullptr;
         const std::string left = text.substr(0, space), right = text.substr(space + 1);
         const int32_t merged = id_of(left + right);
-        // llama.cpp takes a merge apart again when no token has its text.
+        // llama.cpp undoes a merge when no token has its text.
         if (id_of(left) == LLAMA_TOKEN_NULL || id_of(right) == LLAMA_TOKEN_NULL || merged == LLAMA_TOKEN_NULL) {
             return nullptr;
         }
@@ -262,7 +265,7 @@ void BytePairs::encode_word(Reading & reading, size_t first, size_t last) const 
         pairs.pop_back();
         Reading::Symbol & left = symbols[static_cast<size_t>(pair.left)];
         Reading::Symbol & right = symbols[static_cast<size_t>(pair.right)];
-        // Since the pair was pushed, one of its tokens has been merged with another.
+        // The pair is stale: one of its tokens has been merged with another.
         if (left.next != pair.right || pair_of(left.token, right.token) != pair.tokens) continue;
         left.token = find_merge(left.token, right.token)->merged;
         left.next = right.next;

@@ -11,7 +11,7 @@
 
 namespace tds {
 
-/** What a code point is to the patterns that split text into words; `none` stands for the end of the text. */
+/** The class of a code point in the patterns that split text into words; `none` is the end of the text. */
 enum class CharacterClass : uint8_t { none, other, letter, number, space };
 
 /**
@@ -21,10 +21,12 @@ enum class CharacterClass : uint8_t { none, other, letter, number, space };
  */
 class BytePairs {
   public:
-    /** Null where the vocabulary is of another kind, which only `llama_tokenize` knows. `path` is the model's file. */
+    /**
+     * Returns null for a vocabulary of another kind, which only `llama_tokenize` supports. `path` is the model's file.
+     */
     static std::unique_ptr<BytePairs> create(const llama_vocab * vocabulary, const std::string & path);
 
-    /** Appends the text's tokens. False, with none appended, when it is not UTF-8. */
+    /** Appends the text's tokens. Returns false and appends none when it is not UTF-8. */
     bool tokenize(std::string_view text, std::vector<int32_t> & tokens) const;
 
   private:
@@ -49,9 +51,9 @@ class BytePairs {
 
     std::vector<CharacterClass> classes_;
     std::array<int32_t, 256> byte_tokens_;
-    /** A hash table with open addressing; at least half of its places are empty. */
+    /** A hash table with open addressing; at least half of its slots are empty. */
     std::vector<Merge> merges_;
-    /** Whether every digit is a separate word. */
+    /** True if every digit is a separate word. */
     bool single_digits_ = false;
 };
 

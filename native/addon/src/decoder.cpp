@@ -7,7 +7,7 @@ namespace tds {
 
 namespace {
 
-/** Branches of one plan that are read at once. */
+/** The largest number of branches of a plan that are evaluated at once. */
 constexpr uint32_t WAVE_BRANCHES = 64;
 
 /** llama.cpp keeps room for the whole vocabulary for each output, even when it is not computed. */
@@ -57,7 +57,7 @@ Decoder::Context Decoder::create_context() {
 
 bool Decoder::on_abort(void * data) { return static_cast<Decoder *>(data)->shared_.closing->load(); }
 
-/** Decodes once, to learn where the logits come from and what occupied cells look like. */
+/** Decodes once, to learn the source of the logits and the state of occupied cells. */
 void Decoder::warm_up() {
     batch_.start_sequences({0});
     for (uint32_t i = 0; i < TILE_CELLS; i++) batch_.add_token(0, static_cast<int32_t>(i), i + 1 == TILE_CELLS);
@@ -70,7 +70,7 @@ bool Decoder::can_start(const Task & task) const {
     if (plans_.empty()) return true;
     if (options_.separate || task.alone || plans_.front()->task->alone) return false;
     size_t tokens = 0;
-    // A plan is sure of half of a decode only, so that there is always room for others beside a long one.
+    // A plan counts for at most half of a decode, so that others fit beside a long one.
     for (const auto & plan : plans_) tokens += std::min<size_t>(plan->waiting_tokens(), options_.batch_tokens / 2);
     return tokens < options_.fill_tokens && cells_.has_room_for(task.plan);
 }
@@ -137,7 +137,7 @@ std::vector<std::unique_ptr<Task>> Decoder::withdraw_all() {
     std::vector<std::unique_ptr<Task>> tasks;
     tasks.reserve(plans_.size());
     for (auto & plan : plans_) {
-        // A plan that is finished has given its task back.
+        // A finished plan has already returned its task.
         if (plan->task) tasks.push_back(std::move(plan->task));
     }
     batch_.clear();
@@ -147,7 +147,7 @@ std::vector<std::unique_ptr<Task>> Decoder::withdraw_all() {
 }
 
 bool Decoder::decode() {
-    // What is left of a batch would point to plans that are gone by the next one.
+    // The batch is cleared, because it points to plans that may be gone before the next one.
     const std::unique_ptr<DecodeBatch, void (*)(DecodeBatch *)> cleared(&batch_, [](DecodeBatch * it) { it->clear(); });
     const bool ok = run_batch();
     if (!ok) shared_.counters->failed_decodes++;

@@ -31,19 +31,19 @@ struct DecoderOptions {
     bool aligned = false;
     /** One plan at a time, and one branch a decode: no decode depends on anything but its own prefix and branch. */
     bool separate = false;
-    /** A token id that makes a decode fail, for tests; -1 for none. */
+    /** A token id that makes a decode fail, for tests; −1 for none. */
     int32_t fault_token = -1;
     /** A token id whose logit cannot be read, for tests; -1 for none. */
     int32_t read_fault_token = -1;
 };
 
-/** What the decoders of a model share. */
+/** The state that a model's decoders share. */
 struct DecoderShared {
     llama_model * model = nullptr;
     OutputMatrix * output_matrix = nullptr;
     PrefixCache * prefixes = nullptr;
     Counters * counters = nullptr;
-    /** Set when the evaluator closes: a running decode stops soon. */
+    /** Set when the evaluator closes, so that a running decode stops soon. */
     const std::atomic<bool> * closing = nullptr;
     ggml_threadpool_t threadpool = nullptr;
     int threads = 1;
@@ -52,9 +52,9 @@ struct DecoderShared {
 
 /** Plans that a decoder has given back. */
 struct Returned {
-    /** Answered, or failed for good. */
+    /** Answered or finally failed plans. */
     std::vector<std::unique_ptr<Task>> finished;
-    /** Failed in a decode with others: each can be started again, and is evaluated alone then. */
+    /** Plans that failed in a decode with others. Each can be started again, and is then evaluated alone. */
     std::vector<std::unique_ptr<Task>> interrupted;
 };
 
@@ -75,23 +75,23 @@ class Decoder {
     PlanLimits limits() const { return cells_.limits(); }
     /** Bytes of its KV cells. */
     size_t cache_bytes() const { return cells_.bytes(); }
-    /** Whether the plan can ever be evaluated here. */
+    /** Returns true if the plan fits an empty cache. */
     bool fits(const Plan & plan) const { return cells_.fits(plan); }
-    /** Whether another plan is wanted and there is room for this one now. */
+    /** Returns true if another plan is wanted and this one has room now. */
     bool can_start(const Task & task) const;
     /**
-     * Takes the plan. Throws std::exception when the cache fails or memory is short: then the plan is here, to be
-     * withdrawn, unless `task` still has it.
+     * Takes the plan. Throws std::exception when the cache fails or memory is short. Then the plan must be withdrawn,
+     * unless `task` still has it.
      */
     void start(std::unique_ptr<Task> & task);
-    /** Gives the plan up, if it is here. */
+    /** Removes the plan, if it is here, and returns its task. */
     std::unique_ptr<Task> withdraw(uint64_t id);
-    /** Gives all plans up. */
+    /** Removes all plans, and returns their tasks. */
     std::vector<std::unique_ptr<Task>> withdraw_all();
 
-    /** One decode. Returns the plans that it completed, or all plans when it failed (see `abandon`). */
+    /** Runs one decode. Returns the plans that it completed, or all plans when it failed (see `abandon`). */
     Returned step();
-    /** Gives all plans up because of a fault that one of them has: a plan that was alone has failed for good. */
+    /** Removes all plans because of a fault of one of them. A plan that was alone has finally failed. */
     Returned abandon(const std::string & fault);
 
   private:
@@ -104,12 +104,12 @@ class Decoder {
     void keep_prefix(const RunningPlan & plan);
     void start_wave(RunningPlan & plan);
     void finish(RunningPlan & plan);
-    /** Decodes the batch and reads its logits; the batch is empty afterwards, whatever happens. */
+    /** Decodes the batch and reads its logits. Always empties the batch. */
     bool decode();
     bool run_batch();
     void count_batch() const;
     void check_faults() const;
-    /** Composes a batch, decodes it, and moves the plans on. Returns false when the decode failed. */
+    /** Composes a batch, decodes it, and advances the plans. Returns false when the decode failed. */
     bool advance(std::vector<std::unique_ptr<Task>> & finished);
 
     const DecoderShared shared_;

@@ -81,7 +81,7 @@ void Evaluator::run() {
     on_closed_();
 }
 
-/** Frees the model without the mutex: other threads do not wait for that. */
+/** Frees the model without the mutex, so that other threads do not wait. */
 void Evaluator::unload() {
     std::unique_ptr<LoadedModel> unloaded;
     {
@@ -90,7 +90,7 @@ void Evaluator::unload() {
     }
     unloaded.reset();
 #ifdef __GLIBC__
-    // The C library would keep freed memory for itself; an unloaded model is to leave it to others.
+    // Without this, the C library would keep the freed memory of an unloaded model.
     malloc_trim(0);
 #endif
 }
@@ -134,7 +134,7 @@ void Evaluator::give_up_cancelled() {
     {
         std::lock_guard<std::mutex> lock(mutex_);
         for (const uint64_t id : cancelled_) {
-            // An interrupted task is back in its queue.
+            // An interrupted task may be back in its queue.
             found.push_back(take_waiting(id));
             for (size_t i = 0; i < model_->decoder_count(); i++) found.push_back(model_->decoder(i).withdraw(id));
         }

@@ -19,16 +19,16 @@ namespace tds {
 
 struct EvaluatorOptions {
     ModelOptions model;
-    /** Plans that may wait. */
+    /** The largest number of waiting plans. */
     size_t queue_limit = 0;
 };
 
 enum class Submission { accepted, overloaded, closed };
 
 /**
- * Evaluates plans on a thread of its own, the inference thread. Small plans and large ones have a decoder each, and the
- * decoders take turns. A request of 300 tokens waits for one decode of a 16K-token one only, and its attention does not
- * walk the other's cells.
+ * Evaluates plans on its own thread, the inference thread. Small and large plans have one decoder each, and the
+ * decoders alternate. So a request of 300 tokens waits for one decode of a 16K-token one only, and its attention skips
+ * the other's cells.
  */
 class Evaluator {
   public:
@@ -37,8 +37,8 @@ class Evaluator {
     using OnClosed = std::function<void()>;
 
     /**
-     * Starts loading, or throws std::system_error when the system starts no more threads. `on_loaded` comes once and
-     * `on_closed` last, from the inference thread; `on_done` per task, from any.
+     * Starts loading. Throws std::system_error when no thread can be started. The inference thread calls `on_loaded`
+     * once and `on_closed` last. Any thread calls `on_done`, once for each task.
      */
     Evaluator(EvaluatorOptions options, OnLoaded on_loaded, OnDone on_done, OnClosed on_closed);
     /** Closes and waits for the thread. */
@@ -46,14 +46,14 @@ class Evaluator {
     Evaluator(const Evaluator &) = delete;
     Evaluator & operator=(const Evaluator &) = delete;
 
-    /** Any thread. An accepted task comes back through `on_done` exactly once. */
+    /** Any thread. `on_done` gets every accepted task exactly once. */
     Submission submit(std::unique_ptr<Task> task);
-    /** Any thread. Gives a task up: at once when it waits, else after the decode that it is in, unless it is done. */
+    /** Any thread. Cancels a task: at once while it waits, else after its current decode, unless that completes it. */
     void cancel(uint64_t id);
-    /** Any thread. What is not done fails. */
+    /** Any thread. Unfinished work fails. */
     void close();
 
-    /** Any thread. Plans that wait for a decoder. */
+    /** Any thread. Returns the number of waiting plans. */
     size_t waiting() const;
     const Counters & counters() const { return counters_; }
 
@@ -62,15 +62,15 @@ class Evaluator {
     void load();
     void unload();
     void serve();
-    /** Waits until there is something to do. Returns false when that is closing. */
+    /** Waits for work. Returns false when the evaluator closes. */
     bool wait_for_work();
     void start_waiting();
-    /** Starts the first waiting task of a decoder. Returns false when it has none, or no room. */
+    /** Starts the first waiting task of a decoder. Returns false when there is none, or no room. */
     bool start_next(size_t decoder);
     void give_up_cancelled();
-    /** One decode of the decoder whose turn it is. */
+    /** Runs one decode of the next decoder. */
     void take_turn();
-    /** Takes back what a decoder has returned: interrupted tasks wait again, in front. */
+    /** Takes the tasks that a decoder has returned. Interrupted tasks wait again, in front. */
     void take_back(size_t decoder, Returned returned);
     void fail_all();
     void fail(std::unique_ptr<Task> task, const char * message);
@@ -87,16 +87,16 @@ class Evaluator {
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    /** Waiting tasks by decoder, first come first served; those that are evaluated again are in front. */
+    /** Waiting tasks by decoder, first come first served. Interrupted tasks are in front. */
     std::array<std::deque<std::unique_ptr<Task>>, 2> queues_;
-    /** Running tasks that are to be given up. */
+    /** Running tasks to cancel. */
     std::vector<uint64_t> cancelled_;
     std::atomic<bool> closing_{false};
 
     Counters counters_;
-    /** Set and reset by the inference thread with the mutex held, which other threads hold to read it. */
+    /** The inference thread sets and resets it under the mutex. Other threads read it under the mutex. */
     std::unique_ptr<LoadedModel> model_;
-    /** The decoder whose turn it is. */
+    /** The decoder of the next decode. */
     size_t next_decoder_ = 0;
     std::thread thread_;
 };

@@ -10,7 +10,7 @@ bool has_instructions(Instructions instructions) {
                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512vnni");
         case Instructions::AVX2:
-            // Every CPU with AVX2 has F16C too, which not every compiler can ask for.
+            // Every CPU with AVX2 also has F16C, for which not every compiler has a check.
             return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
         case Instructions::NONE:
             return true;

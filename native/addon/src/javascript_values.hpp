@@ -12,8 +12,8 @@
 namespace tds {
 
 /**
- * C++ values from JavaScript's and back, on the JavaScript thread. Each function returns whether the call went well;
- * otherwise a JavaScript exception is pending.
+ * Converts values between C++ and JavaScript, on the JavaScript thread. Each function returns false when a JavaScript
+ * exception is pending.
  */
 namespace js {
 
@@ -21,9 +21,9 @@ void throw_error(napi_env env, const char * message);
 bool check(napi_env env, napi_status status);
 
 bool get_string(napi_env env, napi_value value, std::string & text);
-/** An Int32Array; `numbers` points into its memory. */
+/** Reads an Int32Array. `numbers` points into its memory. */
 bool get_numbers(napi_env env, napi_value array, const int32_t *& numbers, size_t & count);
-/** The id of a plan or of texts: a number of 0 or more. */
+/** Reads the id of a plan or of texts: a number of 0 or more. */
 bool get_id(napi_env env, napi_value value, uint64_t & id);
 bool get_string_property(napi_env env, napi_value object, const char * name, std::string & text);
 bool get_integer_property(napi_env env, napi_value object, const char * name, int32_t & number);
@@ -34,7 +34,7 @@ bool set_number(napi_env env, napi_value object, const char * name, double numbe
 bool set_boolean(napi_env env, napi_value object, const char * name, bool flag);
 bool set_string(napi_env env, napi_value object, const char * name, const std::string & text);
 
-/** A typed array with a copy of the data. */
+/** Creates a typed array with a copy of the data. */
 template <typename Number>
 bool create_array(napi_env env, napi_typedarray_type type, const std::vector<Number> & data, napi_value & array) {
     void * memory = nullptr;

@@ -23,14 +23,14 @@ constexpr int64_t COLUMNS_MIN = 2;
 /** One step of a graph. All threads run it at once, each with its own number. */
 using Step = std::function<void(int thread, int threads)>;
 
-/** The first of `count` items that belong to the thread; the next thread's first item ends them. */
+/** Returns the first of `count` items of a thread. Its items end before the next thread's first one. */
 size_t share(size_t count, int thread, int threads) {
     return count * static_cast<size_t>(thread) / static_cast<size_t>(threads);
 }
 
 void run_step(ggml_tensor *, int thread, int threads, void * step) { (*static_cast<Step *>(step))(thread, threads); }
 
-/** One of the operation's float parameters. */
+/** Returns one of the operation's float parameters. */
 float parameter(const ggml_tensor * node, size_t index) {
     float value = 0;
     std::memcpy(&value, node->op_params + index, sizeof(value));
@@ -76,10 +76,10 @@ struct KernelBackend::State {
     /** Runs steps on the decoders' threads; null for one thread. */
     ggml_backend_t cpu = nullptr;
     std::unordered_map<const void *, q8::Weights> weights;
-    /** Kept from graph to graph to reuse their memory; the current graph uses the first `activations_used`. */
+    /** Reused from graph to graph. The current graph uses the first `activations_used`. */
     std::vector<std::unique_ptr<q8::Activations>> activations;
     size_t activations_used = 0;
-    /** The tensor that the last of them were quantized from. */
+    /** The tensor from which the last of them were quantized. */
     const ggml_tensor * quantized = nullptr;
     /** One for each thread. */
     std::vector<attention::Scratch> scratches;
@@ -90,13 +90,13 @@ struct KernelBackend::State {
         if (cpu) ggml_backend_free(cpu);
     }
 
-    /** Makes ggml's CPU backend run steps on so many threads. Returns false where it cannot. */
+    /** Makes ggml's CPU backend run steps on this many threads. Returns false if it cannot. */
     bool start_cpu(int threads, ggml_threadpool_t pool);
-    /** Fill in what ggml asks a device and its registry. */
+    /** Fills in ggml's interface of a device and its registry. */
     void describe_device();
     void describe_registry();
 
-    /** The tensor's weights, packed at the first call. */
+    /** Returns the tensor's weights, packed at the first call. */
     const q8::Weights & packed(const ggml_tensor * tensor) {
         const auto found = weights.find(tensor->data);
         if (found != weights.end()) return found->second;
@@ -129,7 +129,7 @@ struct KernelBackend::State {
 
     void add_attention(const ggml_tensor * node, std::vector<Step> & steps) {
         steps.push_back([this, operands = attention_operands(node)](int thread, int threads) {
-            // Later rows see more cells. Pieces are dealt out in turn, so that threads have equal work.
+            // Later rows see more cells, so pieces go to the threads in rotation to balance the work.
             for (size_t piece = static_cast<size_t>(thread); piece < attention::pieces(operands);
                  piece += static_cast<size_t>(threads)) {
                 attention::compute(instructions, operands, piece, scratches[static_cast<size_t>(thread)]);
@@ -158,8 +158,8 @@ struct KernelBackend::State {
     }
 
     /**
-     * Runs the steps as the nodes of a graph, because a step needs the whole result of the one before. ggml waits for
-     * all threads between two nodes.
+     * Runs the steps as nodes of a graph, because each needs the whole result of the one before. ggml waits for all
+     * threads between two nodes.
      */
     ggml_status run_on_threads(std::vector<Step> & steps) {
         ggml_init_params params = {
@@ -204,7 +204,10 @@ bool is_matrix_of_weights(const ggml_tensor * tensor) {
            ggml_backend_buffer_get_usage(tensor->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS;
 }
 
-/** Whether our kernel computes it. ggml computes heads with ALiBi, capped scores or sinks; decision-1 has none. */
+/**
+ * Returns true if our kernel supports it. ggml computes heads with ALiBi, capped scores or sinks, which decision-1
+ * lacks.
+ */
 bool is_plain_attention(const ggml_tensor * node) {
     const ggml_tensor * queries = node->src[0];
     const ggml_tensor * keys = node->src[1];
@@ -223,8 +226,8 @@ bool is_plain_attention(const ggml_tensor * node) {
 }
 
 /**
- * The product with the output matrix stays on the CPU's device. `Readout` stops a graph before it. That ends only the
- * part of the graph on the device of the node before: on ours, the whole vocabulary would still be computed.
+ * The product with the output matrix stays on the CPU's device. `Readout` stops a graph before it. A stop ends only the
+ * part of the graph on the previous node's device. On ours, the whole vocabulary would still be computed.
  */
 bool is_output(const ggml_tensor * operation) { return std::strcmp(operation->name, "result_output") == 0; }
 

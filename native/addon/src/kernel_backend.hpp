@@ -18,8 +18,8 @@ namespace tds {
 class KernelBackend {
   public:
     /**
-     * Null for no instructions. The machine has the others. `pool` may be null for one thread. To be called with the
-     * backends' mutex held.
+     * Returns null for NONE. The machine must have other instructions. `pool` may be null for one thread. The caller
+     * holds the backends' mutex.
      */
     static std::unique_ptr<KernelBackend> create(Instructions instructions, int threads, ggml_threadpool_t pool);
     ~KernelBackend();
@@ -28,8 +28,8 @@ class KernelBackend {
 
     /**
      * Registers the device with ggml for as long as this lives. llama.cpp gives every context all registered devices,
-     * and has no other way to name one. Contexts that others in the process make later must not get it. ggml's registry
-     * has no lock, so the backends' mutex must be held throughout.
+     * and has no other way to name one. Later contexts of other code must not get it. ggml's registry has no lock, so
+     * the backends' mutex must be held throughout.
      */
     class Offer {
       public:

@@ -12,7 +12,7 @@ namespace {
 
 static_assert(attention::CELLS == TILE_CELLS, "our attention walks the cache in ggml's tiles");
 
-/** Within a tile, attention adds up groups of at most so many cells: a branch must start with a group. */
+/** Within a tile, attention adds up groups of at most this many cells, so a branch must start a group. */
 constexpr uint32_t GROUP_CELLS = 16;
 /** Reservations consist of blocks of 64 << 0 … 64 << 4 cells, and of larger ones where there are very many cells. */
 constexpr int BLOCK_SIZES_MIN = 5;
@@ -23,7 +23,7 @@ uint32_t block_cells(int size) { return TILE_CELLS << size; }
 
 uint32_t round_up(uint32_t count, uint32_t unit) { return (count + unit - 1) / unit * unit; }
 
-/** How many sizes of blocks `cells` are reserved in. */
+/** Returns the number of block sizes for `cells`. */
 int block_sizes_of(uint32_t cells) {
     int sizes = BLOCK_SIZES_MIN;
     while (cells / block_cells(sizes - 1) > LARGEST_BLOCKS_MAX) sizes++;
@@ -39,7 +39,7 @@ KvCells::KvCells(llama_context * context, const KvCellsOptions & options)
       cells_(llama_n_ctx(context)),
       block_sizes_(block_sizes_of(cells_)),
       padding_sequence_(static_cast<llama_seq_id>(llama_max_parallel_sequences()) - 1) {
-    // Reservations move cells, which models with positions in several dimensions do not allow.
+    // Reservations shift cells, which models with multi-dimensional positions do not allow.
     options_.aligned = options_.aligned && llama_memory_can_shift(memory_);
     clear();
 }
@@ -71,7 +71,7 @@ void KvCells::clear() {
     }
 }
 
-/** Blocks, and so sequences, that `reserve` takes. */
+/** Returns the number of blocks, and so sequences, that `reserve` needs. */
 uint32_t KvCells::blocks_of(uint32_t cells) const {
     uint32_t blocks = 0;
     for (int size = block_sizes_ - 1; size >= 0; size--) {
@@ -86,7 +86,7 @@ uint32_t KvCells::rounded(size_t tokens) const {
     return options_.aligned ? round_up(count, TILE_CELLS) : count;
 }
 
-/** The first cell of a branch in a wave of which `used` cells are taken. */
+/** Returns the first cell of a branch in a wave with `used` taken cells. */
 uint32_t KvCells::first_cell_of(const Branch & branch, uint32_t used) const {
     if (!options_.aligned) return used;
     const uint32_t first_cell = round_up(used, GROUP_CELLS);
@@ -162,8 +162,8 @@ void KvCells::release(PlanCells & plan) {
 }
 
 /**
- * Reserves the lowest free cells, which must be these. llama.cpp gives the tokens of a batch the lowest free cells, and
- * takes no other instruction. With all other cells occupied, it takes those that are opened.
+ * Reserves the lowest free cells, which must be these. llama.cpp always gives the tokens of a batch the lowest free
+ * cells. So all other cells are occupied, and only the opened ones are free.
  */
 std::vector<ReservedCells> KvCells::reserve(uint32_t first_cell, uint32_t cells) {
     std::vector<ReservedCells> reserved;
@@ -212,7 +212,7 @@ PrefixState KvCells::save_prefix(const PlanCells & plan, size_t limit_bytes) {
         try {
             state = std::make_shared<std::vector<uint8_t>>(written_state(transfer_sequence_));
         } catch (const std::exception &) {
-            // A prefix that is not kept is read again.
+            // A prefix that is not kept is evaluated again.
         }
     }
     llama_memory_seq_rm(memory_, transfer_sequence_, -1, -1);

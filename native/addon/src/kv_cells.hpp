@@ -11,15 +11,15 @@
 
 namespace tds {
 
-/** Attention on a CPU walks the KV cache in tiles of so many cells. */
+/** The number of KV cells in a tile of CPU attention. */
 constexpr uint32_t TILE_CELLS = 64;
-/** Cells that the branches of a wave may take, unless one branch alone needs more. */
+/** The largest number of cells of a wave's branches, unless one branch alone needs more. */
 constexpr uint32_t WAVE_CELLS = 1024;
 
 struct KvCellsOptions {
     /** Cells that one plan may need. */
     uint32_t plan_cells = UINT32_MAX;
-    /** Branches of one plan that are read at once. */
+    /** The largest number of branches of a plan that are evaluated at once. */
     uint32_t branches_at_once = 1;
     /**
      * ggml's CPU attention adds up tile by tile. So a plan's logits differ in the last bits when its tokens lie
@@ -30,31 +30,31 @@ struct KvCellsOptions {
     bool aligned = false;
 };
 
-/** What a plan may need at most, and how that is counted. */
+/** The largest cells of a plan, and the rule that counts them. */
 struct PlanLimits {
-    /** Cells of a plan that still fits. */
+    /** The cells of the largest plan that fits. */
     uint32_t plan_cells = 0;
-    /** Cells of a prefix and of a wave are rounded up to multiples of this. */
+    /** The cells of a prefix and of a wave are rounded up to a multiple of this. */
     uint32_t cell_multiple = 1;
     /** As the constant `WAVE_CELLS`. */
     uint32_t wave_cells = WAVE_CELLS;
 };
 
-/** Cells that a sequence of their own occupies until a token is decoded there. */
+/** Cells that a reserved sequence occupies until tokens are decoded there. */
 struct ReservedCells {
     llama_seq_id sequence;
     uint32_t first_cell;
     uint32_t cells;
 };
 
-/** Where a branch stands. */
+/** The place of a branch. */
 struct BranchCells {
     llama_seq_id sequence = -1;
     /** Counted from the wave's first cell. */
     uint32_t first_cell = 0;
 };
 
-/** Where a plan stands: its prefix, and after it the wave of branches that is being read. */
+/** The place of a plan: its prefix, and then the current wave of branches. */
 struct PlanCells {
     llama_seq_id sequence = -1;
     uint32_t prefix_cell = 0;
@@ -64,57 +64,60 @@ struct PlanCells {
     std::vector<ReservedCells> reserved_prefix;
     std::vector<ReservedCells> reserved_wave;
     std::vector<BranchCells> branches;
-    /** Cells of the wave that its branches have so far. */
+    /** The cells of the wave's branches so far. */
     uint32_t wave_cells_used = 0;
 };
 
 /**
- * The KV cells of one context, and which plan stands where in them. A plan's prefix is one sequence; each of its
- * branches is another that shares the prefix's cells. Used by the inference thread alone.
+ * The KV cells of one context, and the places of plans in them. A plan's prefix is one sequence. Each branch is
+ * another, which shares the prefix's cells. Used by the inference thread alone.
  */
 class KvCells {
   public:
     /** `context` must outlive this. */
     KvCells(llama_context * context, const KvCellsOptions & options);
 
-    /** To be called once, when sequence 0 holds one tile: reservations are made of copies of it. Clears the cells. */
+    /**
+     * Prepares reservations, which are copies of sequence 0. It is called once, when that sequence holds one tile.
+     * Clears the cells.
+     */
     void learn_reservations();
-    /** Frees all cells; every plan's are void. */
+    /** Frees all cells. The places of all plans become invalid. */
     void clear();
 
     /** Bytes of all cells, used and free; 0 before `learn_reservations`. */
     size_t bytes() const { return tile_bytes_ / TILE_CELLS * cells_; }
     PlanLimits limits() const;
-    /** Whether the plan fits into empty cells. */
+    /** Returns true if the plan fits into empty cells. */
     bool fits(const Plan & plan) const;
-    /** Whether the plan fits beside those that are here. */
+    /** Returns true if the plan fits beside the current ones. */
     bool has_room_for(const Plan & plan) const;
 
     /** Places the plan. Throws std::exception when the cache fails or memory is short; then only `clear` helps. */
     PlanCells take(const Plan & plan);
     /**
-     * Gives a plan's cells back. Aligned, they stay taken until `clear`: a hole below a running plan would be filled
-     * before that plan's own cells.
+     * Frees a plan's cells. If aligned, they stay taken until `clear`, because llama.cpp would fill a hole before a
+     * running plan's own cells.
      */
     void release(PlanCells & plan);
 
-    /** Reads a saved prefix of so many tokens into the plan's cells. Throws as `take` does. */
+    /** Restores a saved prefix of `tokens` tokens into the plan's cells. Throws as `take` does. */
     void restore_prefix(const PlanCells & plan, const std::vector<uint8_t> & state, size_t tokens);
-    /** The state of the plan's prefix; null where it has `limit_bytes` or more, or memory is short. */
+    /** Returns the state of the plan's prefix; null if it has `limit_bytes` or more, or memory is short. */
     PrefixState save_prefix(const PlanCells & plan, size_t limit_bytes);
 
     /** Starts a wave without branches in the plan's cells. Throws as `take` does. */
     void start_wave(PlanCells & plan);
-    /** Places a branch in the wave; nothing where the wave has no room for it. */
+    /** Places a branch in the wave. Returns nothing if the wave has no room. */
     std::optional<BranchCells> take_branch(PlanCells & plan, const Branch & branch);
-    /** Gives the prefix's cells so far to the wave's branches. */
+    /** Shares the prefix's cells so far with the wave's branches. */
     void share_prefix(const PlanCells & plan);
-    /** Gives the wave's branches back. */
+    /** Frees the wave's branches. */
     void end_wave(PlanCells & plan);
 
-    /** Makes the next decode put tokens `first` … of the prefix where they belong. */
+    /** Makes the next decode place the prefix's tokens from `first` on in their cells. */
     void open_prefix(const PlanCells & plan, size_t first, size_t count);
-    /** The same for tokens of a branch. */
+    /** Does the same for tokens of a branch. */
     void open_branch(const PlanCells & plan, const BranchCells & branch, size_t first, size_t count);
 
     /** The sequence of padding. */
@@ -128,7 +131,7 @@ class KvCells {
         uint32_t sequences;
     };
 
-    /** Without those that padding may take. */
+    /** Returns the number of cells without those for padding. */
     uint32_t usable_cells() const { return cells_ - TILE_CELLS; }
     uint32_t rounded(size_t tokens) const;
     uint32_t blocks_of(uint32_t cells) const;
@@ -148,10 +151,12 @@ class KvCells {
     /** Of the state of a tile, which has few bytes beside those of its cells. */
     size_t tile_bytes_ = 0;
     int block_sizes_;
-    /** Cells in use: from the start of the cache where they are aligned, else in all. */
+    /** Cells in use: from the start of the cache if aligned, else in total. */
     uint32_t used_cells_ = 0;
     std::vector<llama_seq_id> free_sequences_;
-    /** llama.cpp writes out the state of sequences below its `n_seq_max` only: a prefix is copied here for that. */
+    /**
+     * The sequence to which a prefix is copied to save it, because llama.cpp saves sequences below `n_seq_max` only.
+     */
     static constexpr llama_seq_id transfer_sequence_ = 0;
     llama_seq_id padding_sequence_;
     /** States of 64, 128, … occupied cells. */

@@ -9,19 +9,19 @@ namespace tds {
 
 namespace {
 
-/** A function that llama.cpp's log was given to before. */
+/** An earlier callback of llama.cpp's log. */
 struct Listener {
     ggml_log_callback callback;
     void * data;
 };
 
-/** node-llama-cpp's where it has taken the log; null for none. What it points to stays until the process ends. */
+/** The callback of node-llama-cpp, if it has taken the log; null for none. It lives until the process ends. */
 std::atomic<const Listener *> other_listener{nullptr};
 
-/** Where this thread's first error is kept; null while nobody asks for it. */
+/** This thread's first error; null while nobody asks for it. */
 thread_local std::string * first_error = nullptr;
 
-/** Never taken back nor given data of its own: another thread may be about to call it at any time. */
+/** Receives llama.cpp's log. It stays registered and has no data, because another thread may call it at any time. */
 void receive(ggml_log_level level, const char * text, void *) {
     if (first_error) {
         if (level == GGML_LOG_LEVEL_ERROR && first_error->empty()) *first_error = text;
@@ -31,7 +31,7 @@ void receive(ggml_log_level level, const char * text, void *) {
     if (other) other->callback(level, text, other->data);
 }
 
-/** Takes the log again where node-llama-cpp has taken it, which goes on to be told what is not kept here. */
+/** Takes the log back from node-llama-cpp, and forwards messages to it that are not kept here. */
 void take_log() {
     static std::deque<Listener> listeners;
     Listener current = {nullptr, nullptr};

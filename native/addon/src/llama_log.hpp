@@ -5,15 +5,14 @@
 namespace tds {
 
 /**
- * Keeps llama.cpp's log to ourselves: it can contain tokens of a record, and is never written. Once for the process,
- * before backends are loaded.
+ * Keeps llama.cpp's log to ourselves: it can contain tokens of a record, and is never written. It is called once for
+ * the process, before backends are loaded.
  */
 void silence_log();
 
 /**
- * Keeps the first error that llama.cpp logs on this thread while it lives: only the log says why a file is refused. The
- * log is one for the process, and models that other threads evaluate and free write to it at any time. To be made with
- * the backends' mutex held.
+ * Keeps the first error that llama.cpp logs on this thread while it lives, because only the log has the reason for a
+ * refused file. Other threads write to the process's one log at any time. The creator holds the backends' mutex.
  */
 class FirstLoggedError {
   public:
@@ -22,7 +21,7 @@ class FirstLoggedError {
     FirstLoggedError(const FirstLoggedError &) = delete;
     FirstLoggedError & operator=(const FirstLoggedError &) = delete;
 
-    /** The first line of it; empty where no error was logged. */
+    /** Returns the first line of the error; empty for none. */
     std::string text() const { return text_.substr(0, text_.find('\n')); }
 
   private:

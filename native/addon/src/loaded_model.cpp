@@ -10,9 +10,9 @@ namespace tds {
 
 namespace {
 
-/** Cells that a plan may need in the decoder of small plans; on a CPU that decoder has no more. */
+/** The largest cells of a small plan. On a CPU, the decoder of small plans has no more. */
 constexpr uint32_t SMALL_CELLS = 4096;
-/** A GPU reads many small plans at once. */
+/** A GPU evaluates many small plans at once. */
 constexpr uint32_t GPU_CELLS = 16384;
 /** Cells beyond the longest plan: rounding of prefix and wave, more than one branch at a time, and padding. */
 constexpr uint32_t SPARE_CELLS = 2 * TILE_CELLS + WAVE_CELLS + TILE_CELLS;
@@ -23,7 +23,7 @@ uint32_t large_cells(const ModelOptions & options) {
 
 bool fills_decodes(const ModelOptions & options, bool on_gpu) { return on_gpu || options.full_decodes; }
 
-/** What both decoders have in common. */
+/** Returns the options that both decoders share. */
 DecoderOptions common_options(const ModelOptions & options, bool on_gpu) {
     DecoderOptions common;
     common.minimum_tokens = on_gpu ? 0 : TILE_CELLS;
@@ -47,15 +47,15 @@ DecoderOptions large_options(const ModelOptions & options, bool on_gpu) {
     DecoderOptions large = common_options(options, on_gpu);
     large.cells = large_cells(options);
     large.batch_tokens = on_gpu ? 1024 : 128;
-    // Deterministic, a plan's bits must not depend on the decoder.
+    // If deterministic, a plan's bits must not depend on the decoder.
     if (options.deterministic) large.batch_tokens = small_options(options, on_gpu).batch_tokens;
     large.fill_tokens = fills_decodes(options, on_gpu) ? large.batch_tokens : TILE_CELLS;
     return large;
 }
 
 /**
- * Bytes of prefixes that may be kept. Of a layer with a sliding window, llama.cpp saves the window only. Restored, it
- * lies in other tiles of the cache than before, and the last bits of logits differ.
+ * Returns the bytes of prefixes that may be kept. llama.cpp saves only the window of a sliding-window layer. A restored
+ * window lies in other tiles, and the last bits of logits differ.
  */
 size_t prefix_bytes(const ModelOptions & options, const llama_model * model) {
     return options.deterministic && llama_model_n_swa(model) > 0 ? 0 : options.prefix_cache_bytes;
@@ -84,7 +84,7 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
     create_decoders(options, shared);
     for (const auto & decoder : decoders_) counters.kv_cache_bytes += decoder->cache_bytes();
 
-    // The device that computes the model, which need not be the one that should.
+    // The device that computes the model, which may differ from the wanted one.
     ggml_backend_dev_t device = decoders_.front()->device();
     facts.device = backend_name(device ? device : gpu_);
     facts.context_tokens = options.context_tokens;

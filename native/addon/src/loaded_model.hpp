@@ -23,47 +23,47 @@ struct ModelOptions {
     BackendOptions backends;
     /** A GGUF file, or the first part of a split one. */
     std::string model_path;
-    /** Whether loading fails where there is no GPU. */
+    /** True if loading fails without a GPU. */
     bool require_gpu = false;
     int threads = 1;
     int32_t context_tokens = 0;
     /** Bytes of prefixes that are kept for reuse. */
     size_t prefix_cache_bytes = 0;
-    /** Whether plans are taken into one decode until it is full; otherwise only until it is large enough. */
+    /** True to fill each decode with plans; otherwise it is only made large enough. */
     bool full_decodes = false;
     /** One plan at a time, one branch a decode. */
     bool deterministic = false;
-    /** What our own kernels compute with on a CPU. The machine has them. */
+    /** The instructions of our kernels on a CPU. The machine has them. */
     Instructions kernels = best_instructions();
-    /** Token ids that make a decode fail, and what is read of it, for tests; -1 for none. */
+    /** Token ids that make a decode, or a read, fail, for tests; −1 for none. */
     int32_t fault_token = -1;
     int32_t read_fault_token = -1;
 };
 
-/** What is known once the model is loaded; `error` is empty then. */
+/** The facts of a loaded model. `error` is empty on success. */
 struct ModelFacts {
     std::string error;
-    /** ggml's name of the device that computes, "CPU" without one. */
+    /** ggml's name of the computing device; "CPU" without a GPU. */
     std::string device;
-    /** Why a GPU that was wanted is not used; empty when it is, or when none was wanted. */
+    /** The reason for a wanted GPU that is not used; empty otherwise. */
     std::string missing_gpu;
     int32_t context_tokens = 0;
     int32_t vocabulary = 0;
-    /** What a plan may need in the decoder of small plans; larger plans go to the other one. */
+    /** The limits of the decoder of small plans. Larger plans use the other one. */
     PlanLimits small_plans;
-    /** Tokens of plans that keep a decoder busy: two decodes where they are filled, else a plan and one behind it. */
+    /** The tokens of plans that keep a decoder busy: two decodes if they are filled, else one plan and the next. */
     uint32_t decoder_tokens = 0;
 };
 
 /**
- * A model in memory with its decoders: one for small plans, and one for large plans where the context is longer than
- * those may be. Made, used and destroyed by the inference thread; `decoder_of` by any.
+ * A model in memory with its decoders: one for small plans, and one for large plans if the context allows any. The
+ * inference thread creates, uses and destroys it. Any thread may call `decoder_of`.
  */
 class LoadedModel {
   public:
     /**
-     * Loads the model and fills in `facts`. To be called with the backends' mutex held. `counters` and `closing` must
-     * outlive this. Throws std::exception when the model cannot be used; then `facts` has `missing_gpu` at most.
+     * Loads the model and fills in `facts`. The caller holds the backends' mutex. `counters` and `closing` must outlive
+     * this. Throws std::exception when the model cannot be used; then `facts` has `missing_gpu` at most.
      */
     LoadedModel(const ModelOptions & options, Counters & counters, const std::atomic<bool> & closing,
                 ModelFacts & facts);
@@ -73,7 +73,7 @@ class LoadedModel {
 
     size_t decoder_count() const { return decoders_.size(); }
     Decoder & decoder(size_t index) { return *decoders_[index]; }
-    /** The first decoder that the plan fits in; the last one where it fits in none. Any thread. */
+    /** Returns the first decoder that the plan fits, or the last one. Any thread. */
     size_t decoder_of(const Plan & plan) const;
 
   private:
@@ -83,13 +83,13 @@ class LoadedModel {
     static Model load(const ModelOptions & options, ggml_backend_dev_t gpu);
     void create_decoders(const ModelOptions & options, const DecoderShared & shared);
 
-    // In this order, because each is used by those after it until they are destroyed.
+    // The order matters: each is used by those after it until they are destroyed.
     ggml_backend_dev_t gpu_;
     Model model_;
     ThreadPool threads_;
     OutputMatrix output_matrix_;
     PrefixCache prefixes_;
-    /** Null on a GPU, and where the CPU lacks the instructions. */
+    /** Null on a GPU, and if the CPU lacks the instructions. */
     std::unique_ptr<KernelBackend> kernels_;
     std::vector<std::unique_ptr<Decoder>> decoders_;
 };

@@ -6,7 +6,7 @@ namespace tds {
 
 namespace {
 
-/** ggml keeps matrices for AMX in buffers of a type of their own, which exists only where it may use AMX. */
+/** Returns true if ggml has its buffer type for AMX matrices, which exists only if it may use AMX. */
 bool has_amx_buffers() {
     auto * extra_types = cpu_function<ggml_backend_dev_get_extra_bufts_t>("ggml_backend_dev_get_extra_bufts");
     if (!extra_types) return false;

@@ -7,16 +7,16 @@
 
 namespace tds {
 
-/** What a machine has to evaluate plans with, as far as is known without a model. */
+/** The facts of a machine that are known without a model. */
 struct MachineFacts {
-    /** ggml's name of the device, "CPU" without one, and the maker's. */
+    /** ggml's name of the device, "CPU" without a GPU, and the maker's. */
     std::string device;
     std::string description;
-    /** Why a GPU that was wanted is not used; empty when it is, or when none was wanted. */
+    /** The reason for a wanted GPU that is not used; empty otherwise. */
     std::string missing_gpu;
-    /** What our own kernels compute with; none on a GPU. */
+    /** The instructions of our kernels; none on a GPU. */
     Instructions kernels = Instructions::NONE;
-    /** Whether ggml multiplies matrices by AMX: the CPU has it, and the kernel permits it. */
+    /** True if ggml multiplies matrices by AMX: the CPU has it and the operating system permits it. */
     bool uses_amx = false;
 };
 

@@ -13,7 +13,7 @@ llama_model * load_model_file(const std::string & path, const llama_model_params
         const std::string reason = error.text();
         throw std::runtime_error(reason.empty() ? "the weights could not be loaded" : reason);
     }
-    // llama.cpp loads these, and ends the process at the first text.
+    // llama.cpp loads such a file, but ends the process at the first text.
     if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE) {
         llama_model_free(model);
         throw std::runtime_error("the weights have no vocabulary");

@@ -7,9 +7,8 @@
 namespace tds {
 
 /**
- * Loads a GGUF file, or a split one by its first part; `llama_model_free` frees it. To be called with the backends
- * loaded and their mutex held. Throws std::runtime_error with llama.cpp's reason, or where the
- * file has no vocabulary.
+ * Loads a GGUF file, or a split one by its first part; `llama_model_free` frees it. The caller has loaded the backends
+ * and holds their mutex. Throws std::runtime_error with llama.cpp's reason, or if the file has no vocabulary.
  */
 llama_model * load_model_file(const std::string & path, const llama_model_params & params);
 

@@ -15,15 +15,15 @@
 
 namespace tds {
 
-/** What is known once the vocabulary is loaded; `error` is empty then. */
+/** The facts of a loaded vocabulary. `error` is empty on success. */
 struct TokenizerFacts {
     std::string error;
-    /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+    /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty if the file has none. */
     std::string tokenizer_model;
     std::string pre_tokenizer;
 };
 
-/** A model file's tokenizer. It loads the vocabulary and no weights, so that it can outlive the file's evaluator. */
+/** The tokenizer of a model file. It loads only the vocabulary, so that it can outlive the evaluator. */
 class ModelTokenizer {
   public:
     using OnLoaded = std::function<void(const TokenizerFacts &)>;
@@ -31,8 +31,8 @@ class ModelTokenizer {
     using OnClosed = std::function<void()>;
 
     /**
-     * Starts loading, or throws std::system_error when the system starts no more threads. `on_loaded` comes once and
-     * `on_closed` last, from the tokenizer's own thread; `on_tokenized` per batch, from any.
+     * Starts loading. Throws std::system_error when no thread can be started. The tokenizer's thread calls `on_loaded`
+     * once and `on_closed` last. Any thread calls `on_tokenized`, once for each batch.
      */
     ModelTokenizer(BackendOptions backends, std::string model_path, OnLoaded on_loaded, OnTokenized on_tokenized,
                    OnClosed on_closed);
@@ -43,9 +43,9 @@ class ModelTokenizer {
 
     /** Any thread, after loading and before `close`. As `Tokenizer::tokenize`. */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const { return tokenizer_->tokenize(text); }
-    /** Any thread. An accepted batch comes back through `on_tokenized` exactly once. False unless a model is loaded. */
+    /** Any thread. `on_tokenized` gets every accepted batch exactly once. Returns false unless a model is loaded. */
     bool tokenize_all(std::unique_ptr<TextBatch> batch) { return pool_.submit(std::move(batch)); }
-    /** Any thread. What is not done fails. */
+    /** Any thread. Unfinished work fails. */
     void close();
 
   private:

@@ -10,16 +10,16 @@ namespace tds {
 
 namespace {
 
-/** One column takes another kernel of ggml's than several. */
+/** ggml uses another kernel for one column than for several. */
 constexpr size_t COLUMNS_MIN = 2;
-/** A number of rows that is not a multiple of this takes another kernel too. */
+/** ggml also uses another kernel if the number of rows is no multiple of this. */
 constexpr size_t ROWS_MULTIPLE = 16;
 
 }  // namespace
 
 OutputMatrix::OutputMatrix() : backend_(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
     if (!backend_) throw std::runtime_error("there is no CPU backend");
-    // A few rows are done before other threads have started.
+    // One thread finishes a few rows before others would have started.
     auto * set_threads = cpu_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads");
     if (set_threads) set_threads(backend_, 1);
 }
@@ -28,13 +28,13 @@ OutputMatrix::~OutputMatrix() { ggml_backend_free(backend_); }
 
 bool OutputMatrix::can_read(const ggml_tensor * matrix) {
     if (!matrix || !matrix->buffer || !ggml_is_contiguous(matrix)) return false;
-    // A repacked matrix has its rows interleaved; only plain host memory and device memory give rows back.
+    // A repacked matrix interleaves its rows. Only plain host memory and device memory keep rows apart.
     if (ggml_backend_buffer_is_host(matrix->buffer)) return true;
     ggml_backend_dev_t device = ggml_backend_buft_get_device(ggml_backend_buffer_get_type(matrix->buffer));
     return device && ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU;
 }
 
-/** Copies the matrix's rows of the tokens; the first of them again where `rows` has more. */
+/** Copies the matrix's rows of the tokens. Excess rows repeat the first one. */
 void OutputMatrix::copy_rows(const std::vector<int32_t> & tokens, ggml_tensor * rows) const {
     const size_t row_size = rows->nb[1];
     for (size_t i = 0; i < static_cast<size_t>(rows->ne[1]); i++) {
@@ -46,7 +46,7 @@ void OutputMatrix::copy_rows(const std::vector<int32_t> & tokens, ggml_tensor * 
 
 std::vector<float> OutputMatrix::logits(const std::vector<float> & hidden, size_t count,
                                         const std::vector<int32_t> & tokens) {
-    // Rows and columns are padded, so that a logit's bits do not depend on what else is read at once.
+    // Rows and columns are padded, so that a logit's bits do not depend on other reads.
     const size_t columns = count < COLUMNS_MIN ? COLUMNS_MIN : count;
     const size_t padded_rows = (tokens.size() + ROWS_MULTIPLE - 1) / ROWS_MULTIPLE * ROWS_MULTIPLE;
     const int64_t embedding = matrix_->ne[0];

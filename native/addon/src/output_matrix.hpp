@@ -11,8 +11,8 @@ namespace tds {
 
 /**
  * Products of hidden states with the wanted rows of the model's output matrix, one row a token. llama.cpp multiplies
- * every hidden state with all rows, the whole vocabulary; a decision looks at two of them. ggml's own kernel multiplies
- * the rows, so the logits are those that llama.cpp would have given. Used by the inference thread alone.
+ * every hidden state with all rows, the whole vocabulary. A decision needs two of them. ggml's kernel multiplies the
+ * rows, so the logits are those of llama.cpp. Used by the inference thread alone.
  */
 class OutputMatrix {
   public:
@@ -22,14 +22,14 @@ class OutputMatrix {
     OutputMatrix(const OutputMatrix &) = delete;
     OutputMatrix & operator=(const OutputMatrix &) = delete;
 
-    /** Whether `matrix` can be read row by row. */
+    /** Returns true if `matrix` can be read row by row. */
     static bool can_read(const ggml_tensor * matrix);
 
     void set_matrix(const ggml_tensor * matrix) { matrix_ = matrix; }
 
     /**
-     * Logits of `tokens` for each of `count` hidden states (`count` × embedding floats): `count` × tokens, row-major.
-     * Throws std::runtime_error when memory is short.
+     * Returns the logits of `tokens` for each of `count` hidden states (`count` × embedding floats): `count` × tokens,
+     * row-major. Throws std::runtime_error when memory is short.
      */
     std::vector<float> logits(const std::vector<float> & hidden, size_t count, const std::vector<int32_t> & tokens);
 

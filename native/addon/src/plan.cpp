@@ -16,7 +16,7 @@ class Reader {
         return true;
     }
 
-    /** A count that the rest of the data can hold. */
+    /** Reads a count that fits the rest of the data. */
     bool take_count(size_t & count) {
         int32_t value = 0;
         if (!take(value) || value < 0 || static_cast<size_t>(value) > size_ - at_) return false;

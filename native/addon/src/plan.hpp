@@ -7,7 +7,7 @@
 
 namespace tds {
 
-/** A position of a branch where the logits of some tokens are wanted. They go to `offset` in the task's logits. */
+/** A position of a branch after which some tokens' logits are wanted. They go to `offset` in the task's logits. */
 struct Read {
     int32_t index = 0;
     std::vector<int32_t> tokens;
@@ -30,7 +30,7 @@ struct Plan {
 /**
  * Reads a plan from its packed form, as `native/evaluators/addon/pack.ts` writes it. First the prefix length, the
  * branch count and the prefix tokens. Then for each branch its token count, read count and tokens; for each read its
- * index, how many tokens it wants, and which. Everything is checked. Returns an empty string, or what is wrong.
+ * index, its number of tokens, and the tokens. Checks everything. Returns an empty string, or the error.
  */
 std::string unpack_plan(const int32_t * data, size_t size, int32_t vocabulary, int32_t context_tokens, Plan & plan);
 

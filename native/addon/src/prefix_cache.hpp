@@ -13,9 +13,9 @@ namespace tds {
 using PrefixState = std::shared_ptr<const std::vector<uint8_t>>;
 
 /**
- * States of prefixes that were read, bounded by their bytes; the least recently used one is dropped first. A state is
- * found only by its scope and exactly its tokens. States are kept outside of the KV cache: cells that no running plan
- * needs would slow down the attention of all others. Used by the inference thread alone.
+ * States of evaluated prefixes, bounded by their bytes. The least recently used one is dropped first. A state is found
+ * only by its scope and exactly its tokens. States are kept outside the KV cache, where unused cells would slow the
+ * attention of all plans. Used by the inference thread alone.
  */
 class PrefixCache {
   public:
@@ -31,10 +31,10 @@ class PrefixCache {
         return nullptr;
     }
 
-    /** A state of fewer bytes may be kept. */
+    /** Returns the bound. A kept state has fewer bytes. */
     size_t capacity_bytes() const { return capacity_bytes_; }
 
-    /** Keeps a state, unless it is kept already. Drops the states that were not used for longest to make room. */
+    /** Keeps a state, unless it is already kept. Drops the least recently used states to make room. */
     void put(const std::string & scope, const std::vector<int32_t> & tokens, PrefixState state) {
         if (find(scope, tokens)) return;
         entries_.push_front({scope, tokens, std::move(state)});
@@ -45,7 +45,7 @@ class PrefixCache {
         }
     }
 
-    /** Of all states that are kept. */
+    /** Returns the bytes of all states. */
     size_t bytes() const { return bytes_; }
 
   private:

@@ -16,7 +16,7 @@ namespace q8 {
 
 namespace {
 
-/** Two registers of sums for each of them, and four of work, are the 16 that there are. */
+/** Two registers of sums for each column and four of work are all 16 registers. */
 constexpr size_t COLUMNS = 6;
 /** One instruction multiplies and adds up two neighbouring weights of a row, in 16 bits. */
 constexpr size_t PAIR = 2;
@@ -41,7 +41,7 @@ void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * blo
     std::memcpy(block + ROW_SCALES + row * sizeof(float), &scale, sizeof(float));
 }
 
-/** The largest of all lanes. */
+/** Returns the largest lane. */
 TDS_AVX2 int32_t largest_of(__m256i values) {
     __m128i four = _mm_max_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
     four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b01'00'11'10));
@@ -53,21 +53,21 @@ TDS_AVX2 void quantize(const float * values, size_t blocks, size_t column, uint8
     const __m256i no_sign = _mm256_set1_epi32(0x7fffffff);
     for (size_t i = 0; i < blocks; i++, values += BLOCK, tile += COLUMN_BLOCK) {
         __m256 numbers[registers];
-        // Bits without a sign have the order of numbers, and NaN's are the largest. A maximum of floats forgets a NaN.
+        // Unsigned bits order as numbers, with NaN the largest. A maximum of floats would lose a NaN.
         __m256i sizes = _mm256_setzero_si256();
         for (size_t r = 0; r < registers; r++) {
             numbers[r] = _mm256_loadu_ps(values + r * LANES);
             sizes = _mm256_max_epi32(sizes, _mm256_and_si256(_mm256_castps_si256(numbers[r]), no_sign));
         }
         const float largest = _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(largest_of(sizes))));
-        // The scale is rounded as ggml rounds it: both kernels start from the same numbers.
+        // The scale is rounded as in ggml, so that both kernels start from the same numbers.
         const float scale = _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
         const __m256 inverse = _mm256_set1_ps(largest > 0.0f ? 127.0f / largest : 0.0f);
         alignas(32) int16_t rounded[BLOCK];
         for (size_t r = 0; r < registers; r += 2) {
             const __m256i first = _mm256_cvtps_epi32(_mm256_mul_ps(numbers[r], inverse));
             const __m256i second = _mm256_cvtps_epi32(_mm256_mul_ps(numbers[r + 1], inverse));
-            // The instruction takes halves of both in turn: the quarters have to be put back into their order.
+            // The instruction interleaves the halves of both, so the quarters are put back in order.
             _mm256_store_si256(reinterpret_cast<__m256i *>(rounded + r * LANES),
                                _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0b11'01'10'00));
         }
@@ -89,7 +89,7 @@ TDS_AVX2_INLINE void multiply_pair(const uint8_t * rows, const int32_t * columns
         const __m256i activations = _mm256_set1_epi32(columns[c]);
         products[c][0] = _mm256_add_epi32(products[c][0], _mm256_madd_epi16(low, activations));
         products[c][1] = _mm256_add_epi32(products[c][1], _mm256_madd_epi16(high, activations));
-        // Without this, compilers add up products of several pairs first, and have no registers for that.
+        // Without this, compilers add up products of several pairs first, and run out of registers.
         asm("" : "+x"(products[c][0]), "+x"(products[c][1]));
     }
 }

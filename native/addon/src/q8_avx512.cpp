@@ -20,7 +20,7 @@ constexpr size_t COLUMNS = 12;
 constexpr size_t QUAD = 4;
 constexpr size_t QUADS = BLOCK / QUAD;
 
-/** The instruction takes weights without a sign: this is added to each of them. */
+/** The instruction needs unsigned weights, so this is added to each of them. */
 constexpr int32_t OFFSET = 128;
 
 /** Bytes of a block of ROWS rows: for each quad and row four weights plus OFFSET, then a scale for each row. */
@@ -42,8 +42,8 @@ void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * blo
 }
 
 /**
- * The largest of all absolute values, and NaN where there is one, because bits without a sign have the order of numbers
- * and NaN's are the largest. A maximum of floats forgets a NaN, and the product would be a finite number.
+ * Returns the largest absolute value, or NaN if there is one, because unsigned bits order as numbers with NaN the
+ * largest. A maximum of floats would lose a NaN, and the product would be finite.
  */
 TDS_AVX512 float largest_size(__m512 low, __m512 high) {
     const __m512i low_sizes = _mm512_castps_si512(_mm512_abs_ps(low));
@@ -56,13 +56,13 @@ TDS_AVX512 void quantize(const float * values, size_t blocks, size_t column, uin
         const __m512 low = _mm512_loadu_ps(values);
         const __m512 high = _mm512_loadu_ps(values + 16);
         const float largest = largest_size(low, high);
-        // The scale is rounded as ggml rounds it: both kernels start from the same numbers.
+        // The scale is rounded as in ggml, so that both kernels start from the same numbers.
         const float scale = _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
         const __m512 inverse = _mm512_set1_ps(largest > 0.0f ? 127.0f / largest : 0.0f);
         const __m512i low_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
         const __m512i high_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
         const int32_t activations = _mm512_reduce_add_epi32(_mm512_add_epi32(low_rounded, high_rounded));
-        // Without a sign, because what NaN and infinity are rounded to overflows.
+        // The sum is unsigned, because the rounded values of NaN and infinity overflow.
         const uint32_t sum = 0u - static_cast<uint32_t>(OFFSET) * static_cast<uint32_t>(activations);
         alignas(32) int8_t rounded[BLOCK];
         _mm_store_si128(reinterpret_cast<__m128i *>(rounded), _mm512_cvtsepi32_epi8(low_rounded));

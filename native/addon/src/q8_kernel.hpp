@@ -10,8 +10,8 @@ namespace tds {
 namespace q8 {
 
 /**
- * How a kind of CPU multiplies: its layouts of packed weights and of quantized activations, and its product. All kinds
- * give the same bits: sums of products of 8-bit numbers are exact, and scales are applied in the same order.
+ * The kernel of a kind of CPU: its layouts of packed weights and quantized activations, and its product. All kinds give
+ * the same bits, because sums of 8-bit products are exact and scales are applied in the same order.
  */
 struct Kernel {
     /** Columns that are multiplied together. */
@@ -30,7 +30,7 @@ struct Kernel {
                      size_t stride);
 };
 
-/** Each is null on another kind of machine. */
+/** Each returns null on another kind of machine. */
 const Kernel * avx512_kernel();
 const Kernel * avx2_kernel();
 

@@ -12,8 +12,8 @@ namespace tds {
 
 /**
  * Products of a matrix of 8-bit weights (ggml's Q8_0) with activations. ggml's own kernels unpack 32 bytes at a time.
- * These multiply 16 rows at once and use each loaded weight for several columns. A result depends on its row and its
- * column only, never on the rest of the batch, and has the same bits with any instructions.
+ * These multiply 16 rows at once and use each loaded weight for several columns. A result depends on its row and column
+ * only, never on the rest of the batch. It has the same bits with any instructions.
  */
 namespace q8 {
 
@@ -23,7 +23,7 @@ constexpr size_t ROWS = 16;
 constexpr size_t BLOCK = 32;
 
 struct Kernel;
-/** The kernel for these instructions; null for none. */
+/** Returns the kernel for these instructions; null for NONE. */
 const Kernel * kernel_of(Instructions instructions);
 
 struct Freed {
@@ -43,7 +43,7 @@ class Weights {
     const Kernel & kernel() const { return kernel_; }
     size_t rows() const { return rows_; }
     size_t depth() const { return depth_; }
-    /** The first byte of a tile: its rows start with row ROWS · tile. */
+    /** Returns the first byte of a tile, whose first row is ROWS · tile. */
     const uint8_t * tile(size_t tile) const;
 
   private:
@@ -65,11 +65,11 @@ class Activations {
     void quantize(const float * values, size_t stride, size_t tile);
 
     size_t columns() const { return columns_; }
-    /** How many tiles there are, each with as many columns as the kernel multiplies together. */
+    /** Returns the number of tiles. Each has as many columns as the kernel multiplies together. */
     size_t tiles() const;
-    /** How many columns a tile has; the last one may have fewer than the others. */
+    /** Returns the number of a tile's columns. The last tile may have fewer. */
     size_t columns_of(size_t tile) const;
-    /** The first byte of a tile. */
+    /** Returns the first byte of a tile. */
     const uint8_t * tile(size_t tile) const;
 
   private:

@@ -13,7 +13,7 @@ constexpr const char * LOGITS_NODE = "result_output";
 
 bool is_named(const ggml_tensor * node, const char * name) { return std::strcmp(node->name, name) == 0; }
 
-/** The token ids that any of the reads wants, ascending, each once. */
+/** Returns the distinct token ids of all reads, ascending. */
 std::vector<int32_t> wanted_tokens(const std::vector<BatchRead> & reads) {
     std::vector<int32_t> wanted;
     for (const BatchRead & read : reads) {
@@ -36,7 +36,7 @@ void Readout::observe(llama_context_params & params) {
     params.cb_eval_user_data = this;
 }
 
-/** ggml calls this for each node of a graph: to ask whether it is wanted, and then, once it is computed, to show it. */
+/** ggml calls this twice for a node of a graph: to ask if it is wanted, and with its result. */
 bool Readout::on_node(ggml_tensor * node, bool ask, void * data) {
     Readout & readout = *static_cast<Readout *>(data);
     if (ask) {
@@ -45,7 +45,7 @@ bool Readout::on_node(ggml_tensor * node, bool ask, void * data) {
     }
     readout.hidden_.resize(static_cast<size_t>(ggml_nelements(node)));
     if (!readout.hidden_.empty()) ggml_backend_tensor_get(node, readout.hidden_.data(), 0, ggml_nbytes(node));
-    // Ends this part of the graph.
+    // This ends this part of the graph.
     return false;
 }
 
@@ -61,11 +61,11 @@ void Readout::learn() {
 }
 
 ggml_backend_dev_t Readout::device() const {
-    // Elsewhere the first operand of the logits is not a weight, and is gone when the graph is.
+    // Otherwise the first operand of the logits is no weight, and is freed with the graph.
     if (!is_plain_product_ || !matrix_->buffer) return nullptr;
     ggml_backend_buffer_type_t type = ggml_backend_buffer_get_type(matrix_->buffer);
     ggml_backend_dev_t device = ggml_backend_buft_get_device(type);
-    // The CPU's memory has no device, or names the GPU that reads it fast.
+    // The CPU's memory has no device, or names the GPU that it is pinned for.
     const bool is_cpu = !device || type == ggml_backend_dev_host_buffer_type(device);
     return is_cpu ? ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) : device;
 }

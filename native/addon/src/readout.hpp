@@ -12,9 +12,9 @@
 namespace tds {
 
 /**
- * Takes the wanted logits out of one context's decodes. Where the logits are a plain product with the output matrix,
- * the graph is stopped before it, and only the wanted rows are multiplied. Elsewhere llama.cpp computes them. Used by
- * the inference thread alone.
+ * Reads the wanted logits of one context's decodes. If the logits are a plain product with the output matrix, the graph
+ * stops before it and only the wanted rows are multiplied. Otherwise llama.cpp computes them. Used by the inference
+ * thread alone.
  */
 class Readout {
   public:
@@ -23,14 +23,14 @@ class Readout {
     Readout(const Readout &) = delete;
     Readout & operator=(const Readout &) = delete;
 
-    /** Makes the context tell this what its graphs compute. This must outlive the context, and not move. */
+    /** Registers this for the nodes of the context's graphs. It must outlive the context, and not move. */
     void observe(llama_context_params & params);
-    /** To be called after the first decode: decides whether later graphs are stopped. */
+    /** Decides, after the first decode, if later graphs are stopped. */
     void learn();
 
-    /** The device that the output matrix is on; null where the logits are more than a product with it. */
+    /** Returns the device of the output matrix; null if the logits are more than a product with it. */
     ggml_backend_dev_t device() const;
-    /** Whether the decode that is done gave so many hidden states, where it should. */
+    /** Returns true if the last decode gave this many hidden states, or if it need not. */
     bool has_states(size_t count) const;
     /** Writes the logits of the batch's reads into their tasks, after the decode. Throws std::runtime_error. */
     void read(llama_context * context, const DecodeBatch & batch) const;
@@ -44,11 +44,11 @@ class Readout {
     const int32_t embedding_;
     const int32_t vocabulary_;
     OutputMatrix & shared_matrix_;
-    /** What the logits are made with, and whether they are a plain product with it. */
+    /** The output matrix. The logits may be a plain product with it. */
     const ggml_tensor * matrix_ = nullptr;
     bool is_plain_product_ = false;
     bool stops_at_hidden_ = false;
-    /** Hidden states that the last graph stopped at. */
+    /** The hidden states at which the last graph stopped. */
     std::vector<float> hidden_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace tds {
 
-/** A branch that is being read, and how far. */
+/** A running branch and its progress. */
 struct RunningBranch {
     const Branch * branch;
     BranchCells cells;
@@ -17,7 +17,7 @@ struct RunningBranch {
     size_t reads_done = 0;
 
     size_t waiting_tokens() const { return branch->tokens.size() - tokens_done; }
-    /** The next read, if it is at the next token. */
+    /** Returns the next read, if it is at the next token; null otherwise. */
     const Read * next_read() const {
         if (reads_done == branch->reads.size()) return nullptr;
         const Read & read = branch->reads[reads_done];
@@ -25,21 +25,21 @@ struct RunningBranch {
     }
 };
 
-/** A plan that is being evaluated, and how far. "Done" is what is in a decode. */
+/** A running plan and its progress. "Done" tokens are in a decode. */
 struct RunningPlan {
     std::unique_ptr<Task> task;
     PlanCells cells;
     size_t prefix_done = 0;
-    /** Whether the sequences of the wave's branches have the prefix. */
+    /** True if the sequences of the wave's branches have the prefix. */
     bool shares_prefix = false;
-    /** Branches that are read at once: as many as there are cells and sequences for. */
+    /** The branches evaluated at once, as many as fit the cells and sequences. */
     std::vector<RunningBranch> wave;
     /** The first branch after the wave. */
     size_t next_branch = 0;
     bool is_finished = false;
 
     size_t waiting_prefix() const { return task->plan.prefix.size() - prefix_done; }
-    /** Tokens that are not in a decode yet: of the prefix, and of the wave's branches. */
+    /** Returns the tokens of the prefix and of the wave's branches that are not in a decode yet. */
     size_t waiting_tokens() const {
         size_t tokens = waiting_prefix();
         for (const RunningBranch & branch : wave) tokens += branch.waiting_tokens();

@@ -1,8 +1,7 @@
-// Runs the evaluator and the tokenizer without JavaScript. Built under a sanitizer by
-// `bun native/addon/build.ts --sanitize=address`, and called as
-//   stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]
-// It submits random and malformed plans, cancels, makes decodes fail, loads and frees other models meanwhile, and closes
-// while busy. Exits 0 when every accepted plan came back exactly once and answers of equal plans were equal.
+// Runs the evaluator and the tokenizer without JavaScript. Built under a sanitizer by `bun native/addon/build.ts
+// --sanitize=address`, and called as stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]] It submits
+// random and malformed plans, cancels, makes decodes fail, loads and frees other models, and closes while busy. Exits 0
+// if every accepted plan came back exactly once and equal plans had equal answers.
 
 #include <atomic>
 #include <chrono>
@@ -46,7 +45,7 @@ void require(bool holds, const char * what) {
     std::exit(1);
 }
 
-/** A packed plan; one of a few kinds is repeated, so that prefixes are reused and answers can be compared. */
+/** Returns a packed plan. Equal kinds give equal plans, so that prefixes are reused and answers can be compared. */
 std::vector<int32_t> packed_plan(uint64_t kind, int32_t vocabulary) {
     std::mt19937_64 bits(kind);
     const auto number = [&](int32_t limit) { return static_cast<int32_t>(bits() % static_cast<uint64_t>(limit)); };
@@ -68,7 +67,7 @@ std::vector<int32_t> packed_plan(uint64_t kind, int32_t vocabulary) {
     return packed;
 }
 
-/** Whatever a plan's packed form is damaged to, reading it ends well. */
+/** Reads damaged packed plans, which must not crash. */
 void fuzz_unpacking(int32_t vocabulary) {
     for (int i = 0; i < 2000; i++) {
         std::vector<int32_t> packed = packed_plan(random_bits() % 50, vocabulary);
@@ -91,7 +90,7 @@ struct Session {
     uint64_t returned = 0, answered = 0, failed = 0, cancelled = 0;
 };
 
-/** Characters of all lengths and classes, and bytes that are none. */
+/** Returns characters of all lengths and classes, and bytes that are no UTF-8. */
 std::string random_text(int32_t parts) {
     static const char * const alphabet[] = {"a", "the", " ", "  ", "\n", "'s", "'ll", "7", "?!", "\u00e9", "\u4e2d",
                                             "\u00a0", "\U0001F600", "\xff", "\xe4\xb8", "\xf0\x9f"};
@@ -100,7 +99,7 @@ std::string random_text(int32_t parts) {
     return text;
 }
 
-/** A batch of a few texts, of which some are longer than what is read in one slice. */
+/** Tokenizes a few texts, some longer than one slice. */
 void tokenize_some(ModelTokenizer & tokenizer, Session & session) {
     auto batch = std::make_unique<tds::TextBatch>();
     for (int32_t i = below(5); i > 0; i--) {
@@ -115,7 +114,7 @@ void tokenize_some(ModelTokenizer & tokenizer, Session & session) {
     session.batches--;
 }
 
-/** What the evaluator and the tokenizer of a session tell, and its random work for them. */
+/** The events of a session's evaluator and tokenizer, and random work for them. */
 class Run {
   public:
     Run(const EvaluatorOptions & options, Session & session)
@@ -137,7 +136,7 @@ class Run {
     uint64_t accepted() const { return accepted_; }
     uint64_t refused() const { return refused_; }
 
-    /** Submits a random plan, and now and then cancels one and tokenizes texts. */
+    /** Submits a random plan, and sometimes cancels one and tokenizes texts. */
     void step() {
         submit_one();
         if (below(20) == 0) require(tokenizer_.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
@@ -210,7 +209,7 @@ class Run {
     Evaluator evaluator_;
 };
 
-/** Loads and frees the model again and again beside a session, and one that is not there, as reloads in the service. */
+/** Loads and frees the model, and a missing one, repeatedly beside a session, as reloads do. */
 class Neighbours {
   public:
     explicit Neighbours(const EvaluatorOptions & options) : options_(options), thread_([this] { run(); }) {}
@@ -287,10 +286,10 @@ int main(int count, char ** arguments) {
     model.prefix_cache_bytes = 3 << 20;
     model.fault_token = FAULT_TOKEN;
     model.read_fault_token = READ_FAULT_TOKEN;
-    // More than one are ggml's own threads: a thread sanitizer does not see how they wait for each other.
+    // More threads are ggml's own, whose synchronization a thread sanitizer does not see.
     model.threads = count > 5 ? std::atoi(arguments[5]) : 1;
     const double seconds = std::atof(arguments[3]);
-    // Answers are compared across sessions too: deterministic ones among themselves, all others have the same bits.
+    // Answers are also compared across sessions: deterministic ones with each other, and all others.
     Session aligned;
     for (int session = 0; session < 4; session++) {
         model.full_decodes = session % 2 == 1;

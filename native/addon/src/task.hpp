@@ -16,14 +16,14 @@ enum class Outcome { answered, failed, cancelled };
 /** A plan on its way through the evaluator, and its outcome. */
 struct Task {
     uint64_t id = 0;
-    /** The organization: only its own plans reuse a prefix. */
+    /** The organization. Only its own plans reuse a prefix. */
     std::string scope;
     Plan plan;
-    /** Set after a decode failed with several plans in it: evaluated alone, a plan fails by its own fault only. */
+    /** Set after a decode of several plans failed. Evaluated alone, a plan fails by its own fault only. */
     bool alone = false;
 
     Outcome outcome = Outcome::failed;
-    /** Why it failed. */
+    /** The reason for a failure. */
     std::string message;
     /** One for each wanted token, in the order of the plan's reads. */
     std::vector<float> logits;
@@ -32,16 +32,16 @@ struct Task {
 /** Batches are counted by size: the last size takes everything above 4,096 tokens. */
 constexpr size_t BATCH_SIZES = 14;
 
-/** What an evaluator has done since it was opened. Written by the inference thread, read by any. */
+/** Counters of an evaluator since its opening. The inference thread writes them, and any thread reads them. */
 struct Counters {
     std::atomic<uint64_t> decodes{0};
-    /** Tokens of plans that went through the model; a prefix that is reused is not among them. */
+    /** The plans' tokens that went through the model, without reused prefixes. */
     std::atomic<uint64_t> decoded_tokens{0};
     /** Tokens of padding. */
     std::atomic<uint64_t> filler_tokens{0};
     std::atomic<uint64_t> reused_tokens{0};
     std::atomic<uint64_t> failed_decodes{0};
-    /** Bytes of the prefixes that are kept for reuse now. */
+    /** The bytes of the prefixes now kept for reuse. */
     std::atomic<uint64_t> kept_prefix_bytes{0};
     /** Bytes of the KV cells of all decoders, used and free. */
     std::atomic<uint64_t> kv_cache_bytes{0};

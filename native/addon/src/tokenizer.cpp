@@ -11,19 +11,19 @@ namespace tds {
 
 namespace {
 
-/** A slice has at least so many bytes: an ordinary request is one slice, and llama.cpp takes some 30 ms for one. */
+/** The smallest slice. An ordinary request is one slice, for which llama.cpp takes some 30 ms. */
 constexpr size_t SLICE_BYTES = 32768;
 constexpr unsigned MOST_THREADS = 4;
 /**
- * Bytes of stack for each byte of a text. With many vocabularies llama.cpp splits text by `std::regex`, which calls
- * itself for every character of a word. Each call took 353 bytes in the libraries that were measured.
+ * The bytes of stack for each byte of a text. For many vocabularies, llama.cpp splits text by `std::regex`, which
+ * recurses for every character of a word. Each call took 353 bytes in the measured libraries.
  */
 constexpr size_t STACK_PER_BYTE = 1024;
-/** Any thread's own stack has room for a text of so many bytes. */
+/** The longest text for which any thread's own stack suffices. */
 constexpr size_t SHORT_TEXT = 1024;
 constexpr size_t STACK_BASE = 1u << 20;
 
-/** The tokens that llama.cpp makes of a text; nothing when it fails. */
+/** Returns llama.cpp's tokens of a text; nothing when it fails. */
 std::optional<std::vector<int32_t>> tokenize_by_llama(const llama_vocab * vocabulary, const std::string & text) {
     std::vector<int32_t> tokens(text.size() + 8);
     const auto length = static_cast<int32_t>(text.size());

@@ -18,14 +18,15 @@
 namespace tds {
 
 /**
- * Makes token ids of text, with special tokens off: by our byte-pair encoding where it knows the vocabulary's kind,
- * else by llama.cpp.
+ * Tokenizes text without special tokens: by our byte-pair encoding if it supports the vocabulary, else by llama.cpp.
  */
 class Tokenizer {
   public:
     /** `model` must outlive this; `path` is its file. */
     Tokenizer(const llama_model * model, const std::string & path);
-    /** Any thread, any length of text. Nothing when llama.cpp fails; throws std::exception when memory is short. */
+    /**
+     * Any thread, any length of text. Returns nothing when llama.cpp fails. Throws std::exception when memory is short.
+     */
     std::optional<std::vector<int32_t>> tokenize(const std::string & text) const;
 
   private:
@@ -37,34 +38,34 @@ class Tokenizer {
 struct TextBatch {
     uint64_t id = 0;
     std::vector<std::string> texts;
-    /** Why there are no tokens; empty otherwise. */
+    /** The error, without tokens; empty otherwise. */
     std::string error;
     /** The tokens of all texts, one after the other. */
     std::vector<int32_t> tokens;
-    /** How many tokens each text has; fewer than there are texts while the batch is not done. */
+    /** The number of tokens of each finished text. */
     std::vector<int32_t> lengths;
 };
 
 /**
- * Tokenizes batches on threads of its own, first come first served. A long batch goes back to the end of the queue
- * after each slice: an ordinary one does not wait for all of it.
+ * Tokenizes batches on its own threads, first come first served. A long batch goes back to the end of the queue after
+ * each slice, so that an ordinary one does not wait for all of it.
  */
 class TokenizerPool {
   public:
     using OnDone = std::function<void(std::unique_ptr<TextBatch>)>;
 
-    /** `on_done` comes once per accepted batch, from any thread. */
+    /** Any thread calls `on_done`, once for each accepted batch. */
     explicit TokenizerPool(OnDone on_done);
     /** Stops. */
     ~TokenizerPool();
     TokenizerPool(const TokenizerPool &) = delete;
     TokenizerPool & operator=(const TokenizerPool &) = delete;
 
-    /** Once. `tokenizer` must outlive `stop`. Throws std::runtime_error when no thread can be started. */
+    /** Called once. `tokenizer` must outlive `stop`. Throws std::runtime_error when no thread can be started. */
     void start(const Tokenizer * tokenizer);
-    /** Any thread. False before `start` and after `stop`. */
+    /** Any thread. Returns false before `start` and after `stop`. */
     bool submit(std::unique_ptr<TextBatch> batch);
-    /** What is not done fails. The tokenizer is not used any more when this returns. */
+    /** Fails unfinished batches. The tokenizer is unused when this returns. */
     void stop();
 
   private:
@@ -77,7 +78,7 @@ class TokenizerPool {
     std::condition_variable changed_;
     std::deque<std::unique_ptr<TextBatch>> queue_;
     bool is_open_ = false;
-    /** Set when the pool stops: a running slice ends after its current text. */
+    /** Set when the pool stops, so that a running slice ends after its current text. */
     std::atomic<bool> stopping_{false};
     std::vector<std::thread> threads_;
 };

@@ -23,14 +23,14 @@ import { deviceName } from './device-name.ts';
 import { loadBinding, nativeBackends } from './load-binding.ts';
 import { packPlan, unpackLogits } from './pack.ts';
 
-/** With more threads than these a decode of one small plan does not keep them busy. */
+/** The largest number of threads that a decode of one small plan keeps busy. */
 const FEW_THREADS = 8;
-/** Bytes of prefixes that are kept for reuse unless configured: what a record of 16,000 tokens takes in decision-1. */
+/** The default bytes of kept prefixes: a record of 16,000 tokens in decision-1. */
 const DEFAULT_PREFIX_CACHE_BYTES = 512 * 2 ** 20;
-/** The part of the memory that this process may use that they take at most unless configured. */
+/** The largest default share of this process's memory for kept prefixes. */
 const PREFIX_CACHE_SHARE = 1 / 8;
 
-/** Bytes of prefixes that are kept where nothing is configured. */
+/** Returns the default bytes of kept prefixes. */
 export function defaultPrefixCacheBytes({ bytes }: MachineMemory): number {
   return Math.min(DEFAULT_PREFIX_CACHE_BYTES, Math.floor(bytes * PREFIX_CACHE_SHARE));
 }
@@ -38,29 +38,29 @@ export function defaultPrefixCacheBytes({ bytes }: MachineMemory): number {
 export interface AddonEvaluatorOptions {
   /** A GGUF file, or the first part of a split one. */
   readonly model_path: string;
-  /** Positions that a plan may use. */
+  /** The largest number of positions of a plan. */
   readonly context_tokens: number;
   readonly gpu?: Gpu | undefined;
   /** Threads that compute; 0 or undefined leaves one core for the event loop. */
   readonly threads?: number | undefined;
-  /** Plans that may wait before `EngineOverloaded`. */
+  /** The largest number of waiting plans before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
-  /** Bytes of prefixes that are kept for reuse within their scope; 0 for none. */
+  /** The bytes of prefixes kept for reuse within their scope; 0 for none. */
   readonly prefix_cache_bytes?: number | undefined;
-  /** Whether plans are taken into one decode until it is full; by default where there are many threads. */
+  /** True to fill each decode with plans; by default with many threads. */
   readonly full_decodes?: boolean | undefined;
-  /** One plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
+  /** True for one plan at a time and one branch a decode: equal bits on any device, whatever else is asked. */
   readonly deterministic?: boolean | undefined;
   /** Called when the addon must be compiled first, which takes up to a minute. */
   readonly onBuild?: (() => void) | undefined;
   /**
-   * What our kernels compute with, by default the best that the CPU has. `none` leaves its work to llama.cpp's, as where
-   * the instructions are missing. For tests.
+   * The instructions of our kernels, for tests; by default the best of the CPU. `none` uses llama.cpp's kernels, as on
+   * CPUs without the instructions.
    */
   readonly kernels?: KernelInstructions | undefined;
-  /** A token id that makes a decode fail: other plans in the decode must not fail. For tests. */
+  /** A token id that makes a decode fail, for tests. Other plans in the decode must not fail. */
   readonly fault_token?: number | undefined;
-  /** A token id whose logit cannot be read: plans that are read beside it must get theirs. For tests. */
+  /** A token id whose logit cannot be read, for tests. Plans beside it must get theirs. */
   readonly read_fault_token?: number | undefined;
 }
 
@@ -70,7 +70,7 @@ interface PendingPlan {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Evaluates plans in C++, on threads of its own. Made by `createAddonEvaluator`. */
+/** Evaluates plans in C++, on its own threads. `createAddonEvaluator` creates it. */
 export class AddonEvaluator implements PlanEvaluator {
   readonly kind = 'addon';
   readonly device: string;
@@ -93,7 +93,7 @@ export class AddonEvaluator implements PlanEvaluator {
     this.decoder_tokens = facts.decoder_tokens;
   }
 
-  /** As C++ decides it, but for a plan that is exactly as large as the bound, which may go to the other decoder. */
+  /** Decides as C++ does, except for a plan exactly at the bound, which may go to the other decoder. */
   decoderOf(plan: Plan): DecoderSize {
     const { small_plan_cells, cell_multiple, wave_cells } = this.facts;
     const lengths = plan.branches.map((branch) => branch.tokens.length);
@@ -159,7 +159,7 @@ export class AddonEvaluator implements PlanEvaluator {
     return this.#closed.promise;
   }
 
-  /** Takes what the C++ side has sent. */
+  /** Receives an event of the C++ side. */
   receive(event: EvaluatorEvent): void {
     switch (event.kind) {
       case 'loaded':
@@ -175,7 +175,7 @@ export class AddonEvaluator implements PlanEvaluator {
           if (event.logits.every(Number.isFinite)) pending.resolve(unpackLogits(pending.plan, event.logits));
           else pending.reject(new EvaluationFailed('The model gave a NaN logit.'));
         }
-        // A malformed plan is refused when it is submitted. What fails here is a decode, or the evaluator was closed.
+        // A malformed plan is refused at its submission, so a decode has failed or the evaluator was closed.
         if (event.kind === 'failed') pending?.reject(new EngineFailed(event.error));
       }
     }
@@ -183,9 +183,9 @@ export class AddonEvaluator implements PlanEvaluator {
 }
 
 /**
- * Loads a model into the addon, which is built first where it is not yet. Throws `AddonUnavailable` where it cannot be
- * built, and `DeviceUnavailable` when the GPU that is asked for is not there. Throws `EvaluationFailed` when the
- * weights cannot be loaded or no thread can be started.
+ * Loads a model into the addon, and builds a missing addon first. Throws `AddonUnavailable` if it cannot be built, and
+ * `DeviceUnavailable` if the requested GPU is missing. Throws `EvaluationFailed` if the weights cannot be loaded or no
+ * thread can be started.
  */
 export async function createAddonEvaluator(options: AddonEvaluatorOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);

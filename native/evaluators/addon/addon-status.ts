@@ -4,30 +4,30 @@ import type { KernelInstructions } from './binding.ts';
 import { deviceName } from './device-name.ts';
 import { loadBinding, nativeBackends } from './load-binding.ts';
 
-/** The addon on this machine, and what it computes on. */
+/** The addon on this machine, and its device. */
 export interface AvailableAddon {
   readonly available: true;
   readonly addon_path: string;
-  /** Whether it came compiled: no compiler was needed. */
+  /** True if it came compiled, without the need for a compiler. */
   readonly is_prebuilt: boolean;
   readonly library_directory: string;
   /** `cpu`, `cuda`, `metal` or `vulkan`, and its maker's name. */
   readonly device: string;
   readonly device_name: string;
-  /** Why a GPU that was wanted is not used. */
+  /** The reason for a wanted GPU that is not used. */
   readonly missing_gpu: string | undefined;
-  /** What the addon's own kernels compute with; `none` on a GPU. */
+  /** The instructions of the addon's kernels; `none` on a GPU. */
   readonly kernels: KernelInstructions;
-  /** Whether llama.cpp multiplies matrices by AMX. */
+  /** True if llama.cpp multiplies matrices by AMX. */
   readonly uses_amx: boolean;
 }
 
-/** Whether the addon can be used on this machine. */
+/** The addon on this machine, or the reason why it is unavailable. */
 export type AddonStatus = AvailableAddon | { readonly available: false; readonly reason: string };
 
 /**
- * Builds and loads the addon where that is possible, and says what is missing where it is not. The first call in a
- * process loads ggml's backends; tests take them from another folder than the library's.
+ * Builds and loads the addon if possible, and otherwise returns the reason. The first call in a process loads ggml's
+ * backends. Tests give another folder for them.
  */
 export async function addonStatus(gpu: Gpu = 'auto', backends_directory?: string): Promise<AddonStatus> {
   try {

@@ -10,13 +10,13 @@ import { unpackTokens } from './pack.ts';
 export interface AddonTokenizerOptions {
   /** A GGUF file, or the first part of a split one. */
   readonly model_path: string;
-  /** That of the evaluators beside it, because a process loads ggml's backends once. */
+  /** The same GPU as the evaluators', because a process loads ggml's backends once. */
   readonly gpu?: Gpu | undefined;
   /** Called when the addon must be compiled first, which takes a while. */
   readonly onBuild?: (() => void) | undefined;
 }
 
-/** Tokenizes on C++ threads of its own. Made by `createAddonTokenizer`. */
+/** Tokenizes on its own C++ threads. `createAddonTokenizer` creates it. */
 class AddonTokenizer implements ModelTokenizer {
   readonly #batches = new Map<number, PromiseWithResolvers<readonly (readonly number[])[]>>();
   readonly #closed = Promise.withResolvers<void>();
@@ -50,7 +50,7 @@ class AddonTokenizer implements ModelTokenizer {
     return this.#closed.promise;
   }
 
-  /** What the tokenizer's threads have sent. */
+  /** Receives an event of the tokenizer's threads. */
   receive(event: TokenizerEvent): void {
     if (event.kind === 'closed') this.#closed.resolve();
     if (event.kind !== 'tokenized') return;
@@ -62,8 +62,8 @@ class AddonTokenizer implements ModelTokenizer {
 }
 
 /**
- * Loads a model's vocabulary into the addon, which is built first where it is not yet. Throws `AddonUnavailable` where
- * it cannot be, and `EvaluationFailed` when the vocabulary cannot be loaded or no thread can be started.
+ * Loads a model's vocabulary into the addon, and builds a missing addon first. Throws `AddonUnavailable` if it cannot
+ * be built. Throws `EvaluationFailed` if the vocabulary cannot be loaded or no thread can be started.
  */
 export async function createAddonTokenizer(options: AddonTokenizerOptions): Promise<ModelTokenizer> {
   const { model_path } = options;

@@ -9,10 +9,10 @@ export type NativeTokenizer = { readonly __nativeTokenizer: never };
 /** The instructions that the addon's own kernels are written for, as `instructions.hpp` names them. */
 export type KernelInstructions = 'avx512' | 'avx2' | 'none';
 
-/** Where llama.cpp and ggml's backends are, and which of them is wanted. */
+/** The folders of llama.cpp and ggml's backends, and the wanted GPU. */
 export interface NativeBackends {
   readonly library_directory: string;
-  /** Empty where there is none. */
+  /** Empty for none. */
   readonly fallback_directory: string;
   /** Empty for the CPU. */
   readonly gpu: Exclude<Gpu, 'auto' | false> | '';
@@ -22,9 +22,9 @@ export interface NativeMachine {
   /** ggml's name of the device, and the maker's. */
   readonly device: string;
   readonly description: string;
-  /** Why the GPU that was wanted is not used; empty when it is, or when none was wanted. */
+  /** The reason for a wanted GPU that is not used; empty otherwise. */
   readonly missing_gpu: string;
-  /** What the addon's kernels compute with here. */
+  /** The instructions of the addon's kernels. */
   readonly kernels: KernelInstructions;
   readonly uses_amx: boolean;
 }
@@ -38,23 +38,23 @@ export interface NativeEvaluatorOptions extends NativeBackends {
   readonly prefix_cache_bytes: number;
   readonly full_decodes: boolean;
   readonly deterministic: boolean;
-  /** An error where the CPU lacks them. */
+  /** The wanted instructions. Opening fails if the CPU lacks them. */
   readonly kernels: KernelInstructions | 'best';
   /** −1 for none. */
   readonly fault_token: number;
   readonly read_fault_token: number;
 }
 
-/** What an evaluator has done since it was opened. */
+/** Counters of an evaluator since its opening. */
 export interface EvaluatorStats {
   readonly decodes: number;
-  /** Tokens of plans that went through the model; a prefix that is reused is not among them. */
+  /** The plans' tokens that went through the model, without reused prefixes. */
   readonly decoded_tokens: number;
-  /** Tokens that only filled small batches up. */
+  /** Tokens that padded small batches. */
   readonly filler_tokens: number;
   readonly reused_tokens: number;
   readonly failed_decodes: number;
-  /** Bytes of prefixes that are kept for reuse now. */
+  /** The bytes of prefixes now kept for reuse. */
   readonly kept_prefix_bytes: number;
   /** Bytes of the KV cells of all decoders. */
   readonly kv_cache_bytes: number;
@@ -64,23 +64,23 @@ export interface EvaluatorStats {
   readonly waiting_plans: number;
 }
 
-/** What an evaluator has loaded. */
+/** The facts of a loaded model. */
 export interface LoadedFacts {
   /** As in `NativeMachine`. */
   readonly device: string;
   readonly missing_gpu: string;
   readonly context_tokens: number;
-  /** A plan of at most so many cells is computed in the decoder of small plans. */
+  /** The largest cells of a plan of the small decoder. */
   readonly small_plan_cells: number;
-  /** A prefix, and the branches that are computed at once, each take a multiple of so many cells. */
+  /** A prefix, and the branches that are computed at once, each take a multiple of this many cells. */
   readonly cell_multiple: number;
-  /** The cells of the branches that are computed at once, unless one branch alone is larger. */
+  /** The largest cells of branches that are computed at once, unless one branch alone is larger. */
   readonly wave_cells: number;
   /** As `PlanEvaluator.decoder_tokens`. */
   readonly decoder_tokens: number;
 }
 
-/** What an evaluator tells: `loaded` once, one event for each accepted plan, `closed` last. */
+/** The events of an evaluator: `loaded` once, one for each accepted plan, `closed` last. */
 export type EvaluatorEvent =
   | ({ readonly kind: 'loaded'; readonly error?: undefined } & LoadedFacts)
   | { readonly kind: 'loaded'; readonly error: string; readonly missing_gpu: string }
@@ -89,12 +89,12 @@ export type EvaluatorEvent =
   | { readonly kind: 'cancelled'; readonly id: number }
   | { readonly kind: 'closed' };
 
-/** What a tokenizer tells: `loaded` once, one event for each accepted batch of texts, `closed` last. */
+/** The events of a tokenizer: `loaded` once, one for each accepted batch of texts, `closed` last. */
 export type TokenizerEvent =
   | {
       readonly kind: 'loaded';
       readonly error?: undefined;
-      /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty where the file does not say. */
+      /** GGUF's `tokenizer.ggml.model` and `tokenizer.ggml.pre`; empty if the file has none. */
       readonly tokenizer_model: string;
       readonly pre_tokenizer: string;
     }
@@ -105,13 +105,13 @@ export type TokenizerEvent =
       readonly error?: undefined;
       /** The tokens of all texts, one after the other. */
       readonly tokens: Int32Array;
-      /** How many tokens each text has. */
+      /** The number of tokens of each text. */
       readonly lengths: Int32Array;
     }
   | { readonly kind: 'tokenized'; readonly id: number; readonly error: string }
   | { readonly kind: 'closed' };
 
-/** What the addon exports (`src/addon.cpp`). */
+/** The exports of the addon (`src/addon.cpp`). */
 export interface AddonBinding {
   inspect(backends: NativeBackends): NativeMachine;
   /** Throws when the evaluator's thread cannot be started. */

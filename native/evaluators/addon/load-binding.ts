@@ -5,7 +5,7 @@ import { AddonUnavailable } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import { type AddonBinding, isAddonBinding, type NativeBackends } from './binding.ts';
 
-/** The addon's functions, built first where they are not yet. Throws `AddonUnavailable` where that cannot be. */
+/** Loads the addon's functions, and builds a missing addon first. Throws `AddonUnavailable` if it cannot. */
 export async function loadBinding(
   gpu: Gpu,
   onBuild?: () => void,
@@ -15,7 +15,7 @@ export async function loadBinding(
     return { binding: requireBinding(built.path), built };
   } catch (error) {
     if (built.is_prebuilt) throw error;
-    // A file that the disk lost is built again; what still cannot be loaded is at fault in another way.
+    // A damaged file is built again. If that cannot be loaded either, the fault is another.
     const rebuild = rebuilds.get(built.path) ?? rebuildAddon(built, onBuild);
     rebuilds.set(built.path, rebuild);
     await rebuild;
@@ -23,7 +23,7 @@ export async function loadBinding(
   }
 }
 
-/** By path, addons that this process could not load and has built again: once each. */
+/** The rebuilds of addons that this process could not load, by path: one each. */
 const rebuilds = new Map<string, Promise<void>>();
 
 function requireBinding(path: string): AddonBinding {
@@ -37,7 +37,7 @@ function requireBinding(path: string): AddonBinding {
   return binding;
 }
 
-/** A library as the addon takes it. */
+/** Returns the addon's options for a library. */
 export function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibrary): NativeBackends {
   return {
     library_directory: directory,

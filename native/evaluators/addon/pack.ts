@@ -1,6 +1,6 @@
 import { type Plan, type PlanLogits, planTokens } from '../../plan/plan.ts';
 
-/** How many numbers the packed plan has. */
+/** Returns the length of the packed plan. */
 function packedLength(plan: Plan): number {
   let length = 2 + planTokens(plan) + 2 * plan.branches.length;
   for (const branch of plan.branches) {
@@ -10,8 +10,8 @@ function packedLength(plan: Plan): number {
 }
 
 /**
- * A plan as the addon reads it (`src/plan.hpp`). The addon checks all but one thing: that the numbers are integers of
- * 32 bits, which a typed array would make of any number. Throws a RangeError for those that are not.
+ * Packs a plan for the addon (`src/plan.hpp`), which checks it. Throws a RangeError for numbers that are no 32-bit
+ * integers, because a typed array would convert them silently.
  */
 export function packPlan(plan: Plan): Int32Array {
   const packed = new Int32Array(packedLength(plan));
@@ -36,18 +36,18 @@ export function packPlan(plan: Plan): Int32Array {
   return packed;
 }
 
-/** The flat tokens of texts, in their order, as a list a text. */
+/** Returns one list of tokens for each text. */
 export function unpackTokens(tokens: Int32Array, lengths: Int32Array): readonly (readonly number[])[] {
   let at = 0;
   return Array.from(lengths, (length) => {
-    // A loop, because `Array.from` takes several times as long, and there may be hundreds of thousands.
+    // A loop is several times as fast as `Array.from`, for up to hundreds of thousands of tokens.
     const list: number[] = [];
     for (const end = at + length; at < end; at++) list.push(tokens[at] ?? 0);
     return list;
   });
 }
 
-/** The flat logits of a plan's reads, in their order, as nested lists. */
+/** Returns the flat logits of a plan's reads as nested lists. */
 export function unpackLogits(plan: Plan, logits: Float32Array): PlanLogits {
   let at = 0;
   return plan.branches.map((branch) =>

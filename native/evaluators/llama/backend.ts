@@ -8,8 +8,8 @@ export interface LlamaBackend {
   /** `cpu`, `cuda`, `metal` or `vulkan`. */
   readonly device: string;
   /**
-   * The first error in llama.cpp's log since the last call, or undefined. The log is the only place where llama.cpp
-   * says why it refuses a file.
+   * Returns the first error in llama.cpp's log since the last call, or undefined. Only the log has the reason for a
+   * refused file.
    */
   takeLoggedError(): string | undefined;
 }
@@ -32,7 +32,7 @@ async function startBackend(gpu: Gpu): Promise<LlamaBackend> {
   const llama = await loadBinary({
     build: 'never',
     gpu,
-    // 0 sets no bound: each context gets exactly the threads that it asks for.
+    // 0 is no bound: each context gets exactly the threads that it asks for.
     maxThreads: 0,
     progressLogs: false,
     logLevel: LlamaLogLevel.error,
@@ -53,9 +53,9 @@ async function startBackend(gpu: Gpu): Promise<LlamaBackend> {
 }
 
 /**
- * The backend for a device. A process has one, which stays until the process ends, because llama.cpp's cannot be
- * started again once it is freed. Rejects with `DeviceUnavailable` when the device or the platform's prebuilt binary is
- * missing; the next call tries again.
+ * Resolves with the backend for a device. A process has one until it ends, because llama.cpp's cannot be restarted.
+ * Rejects with `DeviceUnavailable` if the device or the platform's prebuilt binary is missing. The next call tries
+ * again.
  */
 export function llamaBackend(gpu: Gpu): Promise<LlamaBackend> {
   const started = backends.get(gpu);
@@ -64,7 +64,7 @@ export function llamaBackend(gpu: Gpu): Promise<LlamaBackend> {
   backends.set(gpu, starting);
   starting.then(
     ({ llama }) => {
-      // Whoever asks by name for the device that `auto` found shares its backend. A second one would take over the log.
+      // The device that `auto` found is also stored by name, because a second backend would take over the log.
       if (!backends.has(llama.gpu)) backends.set(llama.gpu, starting);
     },
     () => backends.delete(gpu),

@@ -4,7 +4,7 @@ import { type Branch, type Plan, type PlanLogits, planPositions } from '../../pl
 import type { EvaluatorCounts, PlanEvaluator } from '../../plan-evaluator.ts';
 import { SerialQueue } from './serial-queue.ts';
 
-/** Whether a plan's number can be a token id at all; llama.cpp refuses those beyond its vocabulary. */
+/** Returns true for a possible token id. llama.cpp refuses those beyond its vocabulary. */
 function isToken(value: number): value is Token {
   return Number.isInteger(value) && value >= 0;
 }
@@ -16,7 +16,7 @@ function asTokens(values: readonly number[]): Token[] {
   });
 }
 
-/** A branch as node-llama-cpp takes it: every token, with the logits that are wanted after it. */
+/** Returns node-llama-cpp's input for a branch: every token, with the wanted logits after it. */
 function branchInput(branch: Branch): ControlledEvaluateInputItem[] {
   const wanted = new Map<number, Token[]>();
   for (const read of branch.reads) {
@@ -32,19 +32,18 @@ function equalTokens(left: readonly number[], right: readonly number[]): boolean
   return left.length === right.length && left.every((token, index) => token === right[index]);
 }
 
-/** One plan is computed at a time: behind a small one another may wait, so that no time passes between them. */
+/** One plan is computed at a time. Another may wait behind a small one, so that no time is lost between them. */
 const DECODER_TOKENS = 512;
 
-/** The prefix whose state is in memory, and who may reuse it. */
+/** The prefix in memory, and the scope that may reuse it. */
 interface HeldPrefix {
   readonly scope: string;
   readonly tokens: readonly number[];
 }
 
 /**
- * Evaluates one plan at a time on one sequence of one context. The prefix is read, then each branch is read after it
- * and erased again. A branch thus meets the same state whatever other branches there are, and its logits are the same
- * bits.
+ * Evaluates one plan at a time on one sequence of one context. It evaluates the prefix, then each branch after it, and
+ * erases the branch. So every branch meets the same state, and its logits have the same bits.
  */
 export class LlamaEvaluator implements PlanEvaluator {
   readonly kind = 'llama';
@@ -56,7 +55,7 @@ export class LlamaEvaluator implements PlanEvaluator {
   #read_tokens = 0;
   #reused_tokens = 0;
 
-  /** Takes over `context`, which must have one sequence, and frees it on close. */
+  /** Owns `context`, which must have one sequence, and frees it on close. */
   constructor(
     private readonly context: LlamaContext,
     readonly context_tokens: number,
@@ -67,7 +66,7 @@ export class LlamaEvaluator implements PlanEvaluator {
     this.#sequence = context.getSequence();
   }
 
-  /** One sequence: every plan waits for the one before. */
+  /** Returns the only decoder, in which every plan waits for the one before. */
   decoderOf(): 'small' {
     return 'small';
   }
@@ -77,7 +76,7 @@ export class LlamaEvaluator implements PlanEvaluator {
       decodes: this.#decodes,
       read_tokens: this.#read_tokens,
       reused_tokens: this.#reused_tokens,
-      // The one that it holds is in the context itself.
+      // The held prefix is in the context itself.
       kept_prefix_bytes: 0,
     };
   }
@@ -119,7 +118,7 @@ export class LlamaEvaluator implements PlanEvaluator {
     }
   }
 
-  /** Only a whole prefix is reused: a part of one would be read in other batches, and its last bits would differ. */
+  /** Reuses only a whole prefix. The rest of a partial one would be read in other batches, with other last bits. */
   async #readPrefix(prefix: readonly number[], scope: string): Promise<void> {
     if (this.#held?.scope === scope && equalTokens(this.#held.tokens, prefix)) {
       this.#reused_tokens += prefix.length;
@@ -149,7 +148,7 @@ export class LlamaEvaluator implements PlanEvaluator {
     );
   }
 
-  /** After a failed decode the cache holds what the sequence does not know of; a new sequence starts from nothing. */
+  /** Starts a new, empty sequence, because the cache is out of step with the old one after a failed decode. */
   async #startOver(): Promise<void> {
     this.#held = undefined;
     await this.#sequence.dispose();

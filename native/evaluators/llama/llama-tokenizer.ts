@@ -4,19 +4,19 @@ import type { ModelTokenizer } from '../../model-tokenizer.ts';
 import { rejectDeepRecursion, rejectSlowRuns, type TextCheck } from '../../pre-tokenizer.ts';
 import { Slices } from '../../slices.ts';
 
-/** Tokenizes by llama.cpp, on the event loop: node-llama-cpp tokenizes on no other thread. */
+/** Tokenizes by llama.cpp on the event loop, because node-llama-cpp uses no other thread. */
 export class LlamaTokenizer implements ModelTokenizer {
   readonly #text_checks: readonly TextCheck[];
   #is_closed = false;
 
-  /** Takes over `model`, of which the vocabulary is enough, and frees it on close. */
+  /** Owns `model`, whose vocabulary is enough, and frees it on close. */
   constructor(private readonly model: LlamaModel) {
     const { ggml } = model.fileInfo.metadata.tokenizer;
     const pre_tokenizer = { model: ggml.model, pre: ggml.pre };
     this.#text_checks = [rejectDeepRecursion(pre_tokenizer), rejectSlowRuns(pre_tokenizer)];
   }
 
-  /** In slices, so that the event loop turns between them. */
+  /** Tokenizes in slices, between which the event loop turns. */
   async tokenize(texts: readonly string[]): Promise<readonly (readonly number[])[]> {
     return await new Slices().map(texts, (text) => this.#tokenizeOne(text));
   }
@@ -26,7 +26,7 @@ export class LlamaTokenizer implements ModelTokenizer {
     await this.model.dispose();
   }
 
-  /** Throws `PlanRejected` for a text that llama.cpp's tokenizer cannot take on this thread. */
+  /** Throws `PlanRejected` for a text that llama.cpp's tokenizer cannot process on this thread. */
   #tokenizeOne(text: string): readonly number[] {
     if (this.#is_closed) throw new EngineFailed('The model has been closed.');
     for (const check of this.#text_checks) check(text);

@@ -13,11 +13,11 @@ export interface LlamaEvaluatorOptions {
   readonly gpu: Gpu;
   /** Threads that compute; 0 or undefined leaves one core for the event loop. */
   readonly threads: number | undefined;
-  /** Positions that a plan may use. */
+  /** The largest number of positions of a plan. */
   readonly context_tokens: number;
-  /** Plans that may wait before `EngineOverloaded`. */
+  /** The largest number of waiting plans before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
-  /** Scores that are pinned to fractions of a logit need it off; it saves memory on long contexts. */
+  /** It saves memory on long contexts. Scores that are pinned to fractions of a logit need it off. */
   readonly flash_attention: 'auto' | false;
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
@@ -58,7 +58,7 @@ async function loadModel(
   }
 }
 
-/** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` when they cannot be. */
+/** Loads weights into an evaluator through node-llama-cpp's objects. Throws `WeightsError` if it cannot. */
 export async function loadLlamaEvaluator(
   weights: Weights,
   options: LlamaEvaluatorOptions,
@@ -79,14 +79,14 @@ export async function loadLlamaEvaluator(
 }
 
 /**
- * Loads the vocabulary of weights through node-llama-cpp's objects. `gpu` is that of the evaluators beside it: a
- * process has one backend. Throws `WeightsError` when it cannot be loaded.
+ * Loads the vocabulary of weights through node-llama-cpp's objects. `gpu` is the same as for evaluators, because a
+ * process has one backend. Throws `WeightsError` if it cannot.
  */
 export async function loadLlamaTokenizer(weights: Weights, gpu: Gpu): Promise<LlamaTokenizer> {
   return new LlamaTokenizer(
     await loadModel(weights, await llamaBackend(gpu), {
       vocabOnly: true,
-      // The memory that its weights would take is not needed.
+      // The weights are not loaded, so their memory is not needed.
       gpuLayers: 0,
       ignoreMemorySafetyChecks: true,
     }),

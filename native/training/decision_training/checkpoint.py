@@ -14,7 +14,7 @@ INTERVAL_SECONDS = 600
 
 
 def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Writes under a temporary name, and renames when all is on the disk: a stop in between leaves the one before."""
+    """Writes under a temporary name, and renames when all is on the disk. A stop in between leaves the previous one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".new")
     with temporary.open("wb") as file:
@@ -25,7 +25,8 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What `write_checkpoint` wrote. Raises `TrainingError` where it cannot be read; nothing of it is executed."""
+    """Reads a checkpoint of `write_checkpoint`, and executes nothing of it. Raises `TrainingError` if it cannot be
+    read."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except OSError as error:
@@ -35,7 +36,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 class Interruption:
-    """Whether SIGTERM or SIGINT has asked this process to stop; a second SIGINT ends it at once."""
+    """Knows if SIGTERM or SIGINT has asked this process to stop. A second SIGINT ends it at once."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -48,14 +49,14 @@ class Interruption:
 
 
 class Interval:
-    """True once an interval has passed since the last time that it was."""
+    """A timer of equal intervals."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.last = time.monotonic()
 
     def is_over(self) -> bool:
-        """Whether the interval is over; if so, the next one begins."""
+        """Returns true if the interval is over, and then begins the next one."""
         if time.monotonic() - self.last < self.seconds:
             return False
         self.last = time.monotonic()

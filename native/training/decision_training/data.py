@@ -26,16 +26,16 @@ from .prompt import Encode, Prompt
 
 NOUL, CHOICE, SCORE = 0, 1, 2
 KINDS = ("noul", "choice", "score")
-# A level's neighbours get a share of the target too: that of a normal distribution with this deviation, in levels.
+# A level's neighbours also get a share of the target: that of a normal distribution with this deviation, in levels.
 LEVEL_DEVIATION = 0.45
-# This share of the records that are no strings is read as JSON instead of rendered.
+# The share of records that are read as JSON instead of rendered, of those that are no strings.
 JSON_SHARE = 0.25
 PADDING_BRANCH = -1
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is right about a question: a share a read, of which a noul has one (yes), and the index of the answer.
+    """The target of a question: a share for each read (a noul has one, yes), and the index of the answer.
 
     labels are the shares of the classes (no and yes for a noul) among those who labelled it.
     """
@@ -47,7 +47,7 @@ class Target:
 
 
 class Document(NamedTuple):
-    """A prefix (branch 0) and the branches of its questions, as one sequence; reads has the indexes a question."""
+    """A prefix (branch 0) and the branches of its questions, as one sequence. `reads` has each question's indexes."""
 
     tokens: np.ndarray
     positions: np.ndarray
@@ -75,19 +75,19 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentRules:
-    """How documents are made. Longer documents are left out, or their records shortened, by `shorten`."""
+    """Options of documents. `shorten` tells if long ones are left out or their records shortened."""
 
     tokens_max: int
-    # Documents with more tokens a question teach little for their cost.
+    # Documents with more tokens for each question teach little for their cost.
     tokens_per_question_max: int = 10**9
-    # A question gets a document of its own, asked before the record too, with this probability.
+    # The probability that a question gets its own document, and is also asked before the record.
     consistent: float = 0.0
     shuffle: bool = True
     shorten: bool = False
 
 
 def target_of(question: dict[str, Any]) -> Target:
-    """The target of a question, for its options in their order."""
+    """Returns the target of a question, for its options in their order."""
     kind, answer, soft = question["type"], question["answer"], question.get("soft")
     if kind == "noul":
         labels = _normalized(soft or [1 - answer, int(answer)])
@@ -108,7 +108,7 @@ def _normalized(values: Sequence[float]) -> list[float]:
 
 
 def _shuffled_options(question: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A choice has no order of its own: the model must not learn one."""
+    """Shuffles a choice's options, because the model must not learn an order."""
     if question["type"] != "choice":
         return question
     options = list(question["criteria"].items())
@@ -117,7 +117,7 @@ def _shuffled_options(question: dict[str, Any], rng: random.Random) -> dict[str,
 
 
 def documents_of(case: Case, prompt: Prompt, rng: random.Random, rules: DocumentRules) -> list[Document]:
-    """The documents of a record within the rules; none where all are too long."""
+    """Returns the documents of a record within the rules; none if all are too long."""
     state, questions = case.state, list(case.questions)
     if rules.shuffle:
         if not isinstance(state, str) and rng.random() < JSON_SHARE:
@@ -160,7 +160,7 @@ def _document(
 
 
 def _shortened(record: list[int], room: int) -> list[int]:
-    """As the service shortens a record: the first half of the room and the last half stay."""
+    """Shortens a record as the service does: the first and the last half of the room stay."""
     if len(record) <= room:
         return record
     first = room // 2
@@ -168,7 +168,7 @@ def _shortened(record: list[int], room: int) -> list[int]:
 
 
 def grouped(documents: list[Document], batch_tokens: int) -> list[list[Document]]:
-    """Documents by length, in groups that make at most about `batch_tokens` with their padding."""
+    """Groups documents by length, with at most about `batch_tokens` in a group, padding included."""
     groups: list[list[Document]] = []
     for document in sorted(documents, key=lambda one: len(one.tokens)):
         if groups and len(document.tokens) * (len(groups[-1]) + 1) <= batch_tokens:
@@ -179,7 +179,7 @@ def grouped(documents: list[Document], batch_tokens: int) -> list[list[Document]
 
 
 def collate(documents: list[Document], multiple: int = 1) -> Batch:
-    """A batch of documents, padded to a length that is a multiple of `multiple`."""
+    """Makes a batch of documents, padded to a multiple of `multiple`."""
     length = -(-max(len(document.tokens) for document in documents) // multiple) * multiple
     shape = (len(documents), length)
     tokens, positions, branches = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, PADDING_BRANCH)
@@ -203,7 +203,7 @@ def collate(documents: list[Document], multiple: int = 1) -> Batch:
 
 
 def attention_mask(branches: Tensor) -> Tensor:
-    """[B, L] branches to an additive mask [B, 1, L, L]: a token sees the prefix and its own branch, up to itself."""
+    """Makes a mask [B, 1, L, L] of branches [B, L]: a token sees the prefix and its own branch, up to itself."""
     length = branches.shape[1]
     earlier = torch.ones(length, length, dtype=torch.bool, device=branches.device).tril()
     related = (branches[:, None, :] == 0) | (branches[:, None, :] == branches[:, :, None])
@@ -215,14 +215,14 @@ def attention_mask(branches: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class RecordFile:
-    """Where the lines of each set lie in a prepared file, so that the records themselves stay on the disk."""
+    """The offsets of each set's lines in a prepared file. The records stay on the disk."""
 
     path: Path
     offsets: dict[str, np.ndarray]
 
     @staticmethod
     def open(path: Path, line_bytes_max: int, without_hard: bool, seed: int) -> "RecordFile":
-        """Finds the lines of all sets that the mixture has, each set's in an order that the seed fixes."""
+        """Finds the lines of all sets of the mixture, in an order that the seed fixes."""
         found: dict[str, list[int]] = {}
         offset = 0
         try:
@@ -241,7 +241,7 @@ class RecordFile:
         return RecordFile(path, offsets)
 
     def read(self, offset: int) -> Case:
-        """The record at an offset."""
+        """Reads the record at an offset."""
         with self.path.open("rb") as file:
             file.seek(offset)
             line = file.readline().decode("utf-8", errors="replace")
@@ -252,13 +252,13 @@ class RecordFile:
 
 
 def _set_name(line: bytes) -> str:
-    """The set of a prepared line, which begins with it: `{"src":"name",…`."""
+    """Returns the set of a prepared line, which begins with it: `{"src":"name",…`."""
     return line[8 : line.index(b'"', 8)].decode("utf-8")
 
 
 @dataclass(frozen=True)
 class Pools(Dataset):
-    """Batches by the number of their pool, the same ones for the same seed.
+    """Makes batches by the number of their pool, the same ones for the same seed.
 
     Each set is walked in its order from pool to pool, by its share of the mixture.
     """
@@ -281,7 +281,7 @@ class Pools(Dataset):
         return 10**9
 
     def __getitem__(self, index: int) -> list[Batch]:
-        """The batches of pool `first` + `index`."""
+        """Returns the batches of pool `first` + `index`."""
         pool = self.first + index
         rng = random.Random(f"{self.seed} {pool}")
         prompt = Prompt(self.encode)
@@ -303,7 +303,7 @@ class Pools(Dataset):
 
 
 def stream(pools: Pools, batches_taken: int, workers: int) -> Iterator[tuple[int, int, Batch]]:
-    """Endless batches from the pool `pools.first` on, without its first batches; each with its pool and its number."""
+    """Yields endless batches from the pool `pools.first` on, without its first ones, with pool and number."""
     loader = DataLoader(
         pools, batch_size=None, shuffle=False, num_workers=workers, collate_fn=_as_it_is,
         prefetch_factor=2 if workers else None,

@@ -2,4 +2,4 @@
 
 
 class TrainingError(Exception):
-    """Something that was given cannot be used. The message is one sentence that says what, and where."""
+    """An input cannot be used. The message is one sentence that names it and its place."""

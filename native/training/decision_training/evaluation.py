@@ -1,4 +1,4 @@
-"""How good a network's answers are: accuracy, negative log-likelihood and calibration, defined as in `tds eval`."""
+"""Metrics of a network's answers: accuracy, negative log-likelihood and calibration, defined as in `tds eval`."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _PROBABILITY_MIN = 1e-12
 
 @dataclass(frozen=True)
 class Measured:
-    """Of the questions of one type. NLL is in nats."""
+    """The metrics of the questions of one type. NLL is in nats."""
 
     questions: int
     accuracy: float
@@ -26,7 +26,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The probabilities of a question's classes (no and yes for a noul), what is true, and the right class."""
+    """The probabilities of a question's classes (no and yes for a noul), the target, and the right class."""
 
     kind: int
     probabilities: list[float]
@@ -35,25 +35,25 @@ class Prediction:
 
     @property
     def nll(self) -> float:
-        """The expected negative logarithm of the probability of what is true."""
+        """The expected negative logarithm of the probability of the target."""
         pairs = zip(self.target, self.probabilities, strict=True)
         return -sum(share * math.log(max(_PROBABILITY_MIN, p)) for share, p in pairs if share > 0)
 
     @property
     def is_right(self) -> bool:
-        """Whether the likeliest class is the answer. The first of equal ones counts."""
+        """True if the likeliest class is the answer. The first of equal ones counts."""
         return self.probabilities.index(max(self.probabilities)) == self.answer
 
     @property
     def claim(self) -> tuple[float, float]:
-        """A probability that was said, and whether it was so: of yes for a noul, of the own answer otherwise."""
+        """A predicted probability, and whether it was right: of yes for a noul, of the predicted answer otherwise."""
         if self.kind == NOUL:
             return self.probabilities[1], float(self.answer)
         return max(self.probabilities), float(self.is_right)
 
 
 def predictions_of(trainer: Trainer, documents: Sequence[Document], batch_tokens: int) -> list[Prediction]:
-    """What the network says to every question of the documents."""
+    """Answers every question of the documents by the network."""
     trainer.network.eval()
     found: list[Prediction] = []
     with torch.no_grad():
@@ -75,12 +75,12 @@ def _probabilities(kind: int, scores: Tensor) -> list[float]:
 
 
 def mean_nll(predictions: Sequence[Prediction]) -> float:
-    """The mean over all questions."""
+    """Returns the mean over all questions."""
     return sum(prediction.nll for prediction in predictions) / len(predictions)
 
 
 def measured_by_kind(predictions: Sequence[Prediction]) -> dict[str, Measured]:
-    """The metrics of each question type that has questions."""
+    """Returns the metrics of each question type that has questions."""
     by_kind = {kind: [p for p in predictions if p.kind == index] for index, kind in enumerate(KINDS)}
     return {kind: _measured(own) for kind, own in by_kind.items() if own}
 

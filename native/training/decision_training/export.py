@@ -20,9 +20,9 @@ PART_BYTES_MAX = 48_000_000
 _CONTROL_TYPE = 3
 _MOSTLY_Q8_0 = 7
 _Q8_0 = gguf.GGMLQuantizationType.Q8_0
-# 32 numbers and their scale.
+# The bytes of a number: 32 share a scale.
 _Q8_0_BYTES = 34 / 32
-# Of the base: its chat template has no meaning here, and the writer has an architecture of its own.
+# Metadata of the base that is not copied: its chat template means nothing here, and the writer sets the architecture.
 _LEFT_OUT = {
     "general.architecture", "general.organization", "general.size_label", "tokenizer.chat_template", "split.no",
     "split.count", "split.tensors.count",
@@ -41,7 +41,7 @@ def export(model: Model, weights: Weights, folder: Path, name: str) -> Path:
 
 
 def new_folder(folder: Path) -> Path:
-    """An empty folder beside `folder`, to be renamed when all is written. Raises `TrainingError` if it is there."""
+    """Makes an empty folder beside `folder`, to rename in the end. Raises `TrainingError` if `folder` exists."""
     if folder.exists():
         raise TrainingError(f"{folder} is there already: name a new folder.")
     temporary = folder.with_name(folder.name + ".new")

@@ -33,7 +33,7 @@ WARMUP_STEPS = 10
 
 @dataclass(frozen=True)
 class FinetuneSettings:
-    """What `finetune` was told. `test_share` is of all records, `validation_share` of those that are left."""
+    """Options of `finetune`. `test_share` is of all records, `validation_share` of the rest."""
 
     epochs: int
     patience: int
@@ -55,7 +55,7 @@ class Split:
 
 
 def split_cases(cases: list[Case], test: list[Case] | None, settings: FinetuneSettings) -> Split:
-    """Splits by record, by the seed. `test`, where given, is the test part, and its records are in no other."""
+    """Splits by record, by the seed. A given `test` is the test part, and its records are in no other part."""
     apart = {_digest(case) for case in test or []}
     groups: dict[str, list[Case]] = {}
     for case in cases:
@@ -81,7 +81,7 @@ def _digest(case: Case) -> str:
 def finetune(
     split: Split, model_path: Path, folder: Path, name: str, settings: FinetuneSettings, compute: Compute, out: TextIO
 ) -> None:
-    """Writes GGUF parts and `report.json` into a new folder. Raises `TrainingError` where nothing became better."""
+    """Writes GGUF parts and `report.json` into a new folder. Raises `TrainingError` if nothing improved."""
     if folder.exists():
         raise TrainingError(f"{folder} is there already: name a new folder.")
     model = read_model(model_path)
@@ -108,7 +108,7 @@ def finetune(
 
 
 class _Finetuning:
-    """The state of fine-tuning; what a checkpoint keeps of it is `_kept`."""
+    """The state of fine-tuning. `_kept` is the part that a checkpoint keeps."""
 
     def __init__(self, split: Split, model: Model, settings: FinetuneSettings, compute: Compute, out: TextIO) -> None:
         self.split, self.model, self.settings, self.out = split, model, settings, out
@@ -123,7 +123,7 @@ class _Finetuning:
         self.after: dict[str, Measured] = {}
 
     def train(self, checkpoint: Path) -> bool:
-        """Trains until the validation part gets no better, or until an interruption; true for the latter."""
+        """Trains until the validation part stops improving, or until an interruption. Returns true for the latter."""
         interruption, interval, line = Interruption(), Interval(INTERVAL_SECONDS), ProgressLine(self.trainer, self.out)
         if checkpoint.exists():
             self._restore(read_checkpoint(checkpoint), checkpoint)
@@ -145,7 +145,7 @@ class _Finetuning:
         return False
 
     def report(self) -> dict[str, Any]:
-        """Judges the best weights on the test part."""
+        """Evaluates the best weights on the test part."""
         if self.best is not None:
             load_weights(self.trainer.network, {name: tensor.numpy() for name, tensor in self.best.items()})
         self.after = measured_by_kind(predictions_of(self.trainer, *self._documents(self.split.test)))
@@ -182,7 +182,7 @@ class _Finetuning:
         return DocumentRules(self.settings.document_tokens, shuffle=shuffle, shorten=True)
 
     def _documents(self, cases: Sequence[Case]) -> tuple[list[Document], int]:
-        """Documents to judge by, as the service asks them in fast mode."""
+        """Returns documents for an evaluation, as the service asks them in fast mode."""
         rules, rng = self._rules(shuffle=False), random.Random(0)
         documents = [document for case in cases for document in documents_of(case, self.prompt, rng, rules)]
         if not documents:
@@ -190,7 +190,7 @@ class _Finetuning:
         return documents, self.settings.batch_tokens
 
     def _epoch(self, epoch: int) -> list[Batch]:
-        """The batches of an epoch: all cases, their options and questions in another order than before."""
+        """Returns the batches of an epoch: all cases, with newly shuffled options and questions."""
         rng, rules = random.Random(f"{self.settings.seed} {epoch}"), self._rules(shuffle=True)
         documents = [one for case in self.split.training for one in documents_of(case, self.prompt, rng, rules)]
         groups = grouped(documents, self.settings.batch_tokens)
@@ -198,7 +198,7 @@ class _Finetuning:
         return [collate(group) for group in groups]
 
     def _identity(self) -> str:
-        """Stands for what a checkpoint belongs to: settings, weights and cases."""
+        """Returns the hash of a checkpoint's settings, weights and cases."""
         lines = [json.dumps([case.state, case.questions]) for part in vars(self.split).values() for case in part]
         told = [str(self.model.path), json.dumps(asdict(self.settings)), *lines]
         return hashlib.sha256("\n".join(told).encode()).hexdigest()

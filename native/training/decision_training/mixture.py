@@ -1,12 +1,12 @@
-"""Which sets are trained on, and how often: the knobs of an experiment. `sets.tsv` says what each set is."""
+"""The sets for training and their weights: the parameters of an experiment. `sets.tsv` describes each set."""
 
 import math
 from collections.abc import Mapping
 
-# Its licence forbids what the weights are for.
+# A set whose licence forbids the use of the weights.
 NON_COMMERCIAL = {"airline_tweets"}
 
-# Sets of which a small model learns little; left out by `--without-hard`.
+# Sets from which a small model learns little. `--without-hard` leaves them out.
 HARD = {
     "add_one_rte", "aqua", "arc_obqa_siqa", "arct", "bbq", "clariq", "codah", "cola", "com2sense", "complex_lcp",
     "comve", "copa", "creak", "debian_packages", "defeasible_nli", "dnc", "emobank", "folio", "gap", "help_nli",
@@ -16,7 +16,7 @@ HARD = {
     "winogrande_dev", "wsc",
 }  # fmt: skip
 
-# Multiplies the square root of a set's size; 1 where nothing is said.
+# Factors of the square root of a set's size; 1 by default.
 WEIGHT = {
     "amazon_stars": 1.4, "aqua": 0.2, "arc_obqa_siqa": 0.8, "bbq": 0.6, "bitext_cs": 1.4, "cola": 0.5,
     "complex_lcp": 0.4, "debian_packages": 0.5, "dnc": 0.6, "email_intent": 1.4, "help_nli": 0.3, "infotabs": 1.2,
@@ -28,14 +28,14 @@ WEIGHT = {
     "yelp_stars": 1.4,
 }  # fmt: skip
 
-# Cases that we wrote ourselves for plain questions that users ask (`native/training/cases`): sets whose names begin so
-# have this share of the records together. Public sets alone left such questions at chance.
+# The share of records from our own cases for plain questions (`native/training/cases`): sets whose names begin so.
+# Public sets alone left such questions at chance.
 OWN_PREFIX = "own_"
 OWN_SHARE = 0.5
 
 
 def shares(sizes: dict[str, int]) -> dict[str, float]:
-    """Each set's share of the records that are read, from how many records each has. Sums to 1."""
+    """Returns each set's share of the records that are read, by its number of records. The shares sum to 1."""
     own, public = (
         {name: size for name, size in sizes.items() if name.startswith(OWN_PREFIX) == is_own}
         for is_own in (True, False)

@@ -22,7 +22,7 @@ TRAINED_POSITIONS, POSITIONS = 8192, 16384
 YARN_FACTOR = POSITIONS / TRAINED_POSITIONS
 # An additive mask that stays finite in bfloat16; its exponential is 0.
 MASKED = -1e4
-# The control tokens of a base that knows none begin as the mean of these tokens.
+# The control tokens of a base without any begin as the mean of these tokens.
 _FIRST_MEANINGS = {
     "<|record|>": ["document", " document"],
     "<|question|>": ["Question", " question"],
@@ -35,7 +35,7 @@ _FIRST_MEANINGS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A Llama's hyperparameters, by the names that GGUF has for them."""
+    """A Llama's hyperparameters, by their names in GGUF."""
 
     embedding_length: int
     block_count: int
@@ -49,7 +49,8 @@ class Shape:
 
 
 def yarn(dimensions: int, base: float) -> tuple[Tensor, float]:
-    """The inverse frequencies of rotary positions, and the scale of cosine and sine, as llama.cpp computes YaRN."""
+    """Returns the inverse frequencies of rotary positions, and the scale of cosine and sine, as llama.cpp computes
+    YaRN."""
 
     def dimension_of(rotations: float) -> float:
         return dimensions * math.log(TRAINED_POSITIONS / (rotations * 2 * math.pi)) / (2 * math.log(base))
@@ -82,7 +83,8 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tenso
     if queries.is_cuda:
         keys, values = keys.repeat_interleave(shared, 1), values.repeat_interleave(shared, 1)
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask.to(values.dtype))
-    # PyTorch's flash kernel is slow backwards on CPUs: products of matrices, of all queries that share keys at once.
+    # PyTorch's flash kernel is slow backwards on CPUs, so this multiplies matrices of all queries that share keys at
+    # once.
     grouped = (queries * width**-0.5).reshape(-1, shared * length, width)
     keys, values = keys.reshape(-1, length, width), values.reshape(-1, length, width)
     scores = torch.bmm(grouped, keys.transpose(1, 2)).view(batch, heads, length, length)
@@ -120,7 +122,7 @@ class Block(nn.Module):
 
 
 class Network(nn.Module):
-    """Scores of options from tokens. The embedding of text is the base's and is not trained."""
+    """Computes scores of options from tokens. The embedding of text is the base's and is not trained."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -133,7 +135,7 @@ class Network(nn.Module):
         self.readout = nn.Parameter(torch.zeros(shape.embedding_length))
         frequencies, self.rotary_scale = yarn(shape.rope_dimensions, shape.rope_base)
         self.register_buffer("frequencies", frequencies, persistent=False)
-        # The type of what flows between layers.
+        # The type of values between layers.
         self.stream_type = torch.float32
 
     def forward(self, tokens: Tensor, positions: Tensor, mask: Tensor, reads: Tensor) -> Tensor:
@@ -151,38 +153,39 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class Compute:
-    """Where and how precisely a network is computed: on `device`, its products in bfloat16 or in float32."""
+    """The device and precision of a network: products are in bfloat16 or in float32."""
 
     device: str
     bfloat16: bool
 
     @staticmethod
     def of_this_machine(precision: str = "auto") -> "Compute":
-        """A GPU where there is one. By itself bfloat16 only where the hardware has it: others emulate it slowly."""
+        """Returns a GPU if there is one. The default is bfloat16 only if the hardware has it, because others emulate it
+        slowly."""
         if torch.cuda.is_available():
             return Compute("cuda", precision != "float32")
         native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         return Compute("cpu", precision == "bfloat16" or (precision == "auto" and native))
 
     def place(self, network: Network) -> Network:
-        """The network on this device. A CPU keeps bfloat16 between layers too, a GPU only within products."""
+        """Returns the network on this device. A CPU also keeps bfloat16 between layers, a GPU only within products."""
         network.stream_type = torch.bfloat16 if self.bfloat16 and self.device == "cpu" else torch.float32
         return network.to(self.device)
 
     def products(self) -> AbstractContextManager:
-        """The context in which the network's products are computed."""
+        """Returns the context in which the network's products are computed."""
         return torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.bfloat16)
 
 
 def _halves(shape: Shape) -> Tensor:
-    """Where each row of queries and keys comes from when their rotary pairs become halves."""
+    """Returns the source of each row of queries and keys when their rotary pairs become halves."""
     pairs = torch.arange(shape.rope_dimensions).view(-1, 2).T.flatten()
     heads = torch.arange(shape.head_count + shape.head_count_kv)[:, None] * shape.rope_dimensions
     return (heads + pairs).flatten()
 
 
 def build_network(shape: Shape, weights: Weights, encode: Encode, layers: int | None = None) -> Network:
-    """A network of the first `layers` layers of weights, all by default; `encode` makes control tokens of a base's."""
+    """Makes a network of the first `layers` layers; all by default. `encode` makes a base's control tokens."""
     network = Network(replace(shape, block_count=layers or shape.block_count))
     with torch.no_grad():
         network.embedding.weight.copy_(torch.from_numpy(weights["token_embd.weight"]))
@@ -225,7 +228,7 @@ _BLOCK_TENSORS = (
 
 
 def weights_of(network: Network) -> Weights:
-    """The trained part of a network: all but the embedding."""
+    """Returns the trained part of a network: all but the embedding."""
     shape = network.shape
     back = torch.argsort(_halves(shape))
     queries = shape.head_count * shape.rope_dimensions

@@ -1,4 +1,4 @@
-"""The prompt profile "markers-v1": how a record and a typed question become tokens.
+"""The prompt profile "markers-v1", which makes tokens of a record and a typed question.
 
 The record is a shared prefix. Every question is a branch that attends to the prefix and to itself only.
 
@@ -17,7 +17,7 @@ from typing import Any
 Json = Any
 Encode = Callable[[str], list[int]]
 
-# Ids of the control tokens: special tokens of SmolLM2 that it does not use, and that no text becomes.
+# Ids of the control tokens: unused special tokens of SmolLM2, which no text becomes.
 RECORD, QUESTION, OPTION, ANSWER, YES, NO = 3, 4, 5, 6, 7, 8
 EXACT_INTEGER_MAX = 2**53
 CONTROL_TOKENS = {
@@ -31,7 +31,7 @@ CONTROL_TOKENS = {
 
 
 def scalar_text(value: Json) -> str:
-    """A JSON value that is neither array nor object, as text. 19.0 is "19"."""
+    """Returns a JSON scalar as text. 19.0 is "19"."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -45,7 +45,7 @@ def scalar_text(value: Json) -> str:
 
 
 def is_scalar(value: Json) -> bool:
-    """Whether the value is neither an array nor an object."""
+    """Returns true if the value is neither an array nor an object."""
     return not isinstance(value, (dict, list))
 
 
@@ -64,7 +64,7 @@ def _object_lines(value: dict[str, Json], indent: int) -> list[str]:
 
 def _list_lines(value: list[Json], indent: int) -> list[str]:
     pad = " " * indent
-    # The dash stands in place of the first line's indentation.
+    # The dash replaces the first line's indentation.
     return [
         f"{pad}- {scalar_text(item)}" if is_scalar(item) else f"{pad}- {render(item, indent + 1)[indent + 1 :]}"
         for item in value
@@ -72,7 +72,8 @@ def _list_lines(value: list[Json], indent: int) -> list[str]:
 
 
 def render(value: Json, indent: int = 0) -> str:
-    """A JSON value as compact text: `key: value` lines, one space of indentation a level, lists of scalars on one."""
+    """Returns a JSON value as compact text: `key: value` lines, one space of indentation a level, lists of scalars on
+    one."""
     if isinstance(value, dict):
         return "\n".join(_object_lines(value, indent))
     if isinstance(value, list):
@@ -81,7 +82,7 @@ def render(value: Json, indent: int = 0) -> str:
 
 
 def text_of(value: Json) -> str:
-    """Instructions or a description as the model reads it: nothing for null, a string trimmed, the rest rendered."""
+    """Returns instructions or a description as text: nothing for null, a trimmed string, or the rendered value."""
     if value is None:
         return ""
     return value.strip() if isinstance(value, str) else render(value)
@@ -92,7 +93,7 @@ def _plain(value: str) -> str:
 
 
 def option_text(option_id: str, description: Json) -> str:
-    """An option's id, with its description where that says more than the id."""
+    """Returns an option's id, with its description if that adds anything."""
     option, described = option_id.strip(), text_of(description)
     return option if not described or _plain(described) == _plain(option) else f"{option}: {described}"
 
@@ -110,11 +111,11 @@ class Prompt:
         self.encode = encode
 
     def record(self, state: Json) -> list[int]:
-        """The tokens of a record: a string as it is, any other value rendered."""
+        """Returns the tokens of a record: a string as it is, any other value rendered."""
         return [RECORD, *self.encode(state if isinstance(state, str) else render(state))]
 
     def question(self, question: dict[str, Json], answered: bool = True) -> tuple[list[int], list[int]]:
-        """A question's tokens, and the indexes of its ANSWER tokens: one an option, or one for a noul."""
+        """Returns a question's tokens, and the indexes of its ANSWER tokens: one for each option, or one for a noul."""
         criteria, kind = question.get("criteria"), question["type"]
         tokens = [QUESTION, *self.encode(text_of(question.get("instructions")))]
         reads: list[int] = []
@@ -140,7 +141,7 @@ class Prompt:
         return tokens, reads
 
     def plans(self, state: Json, questions: dict[str, dict[str, Json]], mode: str) -> list[dict[str, Json]]:
-        """A request's plans: one in fast mode, one a question in consistent mode."""
+        """Returns a request's plans: one in fast mode, one for each question in consistent mode."""
         record = self.record(state)
         branches = []
         for name, question in questions.items():

@@ -1,4 +1,4 @@
-"""Reads weights to go on from: GGUF parts (the base's or decision-1's), or a checkpoint of a run."""
+"""Reads weights to continue from: GGUF parts (the base's or decision-1's), or a checkpoint of a run."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _FIRST_PART = re.compile(r"-00001-of-(\d{5})\.gguf$")
 
 @dataclass(frozen=True)
 class Model:
-    """Weights as they were read from GGUF, and the first file's metadata, which an export copies."""
+    """Weights from GGUF, and the first file's metadata, which an export copies."""
 
     path: Path
     shape: Shape
@@ -28,19 +28,19 @@ class Model:
     tokenizer: Tokenizer
 
     def encode(self, text: str) -> list[int]:
-        """The text's token ids in the model's vocabulary; no text becomes a special token."""
+        """Returns the text's token ids in the model's vocabulary. No text becomes a special token."""
         return self.tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def part_paths(first: Path) -> list[Path]:
-    """All parts of a model, given its first or only file."""
+    """Returns all parts of a model, given its first or only file."""
     match = _FIRST_PART.search(first.name)
     count = int(match[1]) if match else 1
     return [first.with_name(first.name.replace("-00001-of-", f"-{part:05d}-of-")) for part in range(1, count + 1)]
 
 
 def read_model(first: Path) -> Model:
-    """A model from GGUF. Raises `TrainingError` where the files cannot be read, or are no Llama."""
+    """Reads a model from GGUF. Raises `TrainingError` if the files cannot be read, or are no Llama."""
     readers = [_open(path) for path in part_paths(first)]
     metadata = readers[0]
     try:
@@ -58,7 +58,7 @@ def read_model(first: Path) -> Model:
 
 
 def read_weights(path: Path) -> Weights:
-    """The weights in an `.npz` of float16 tensors, as the draft of this program wrote checkpoints."""
+    """Reads the weights in an `.npz` of float16 tensors, as a draft of this program wrote checkpoints."""
     renamed = {"ctrl": "control", "head": "readout"}
     try:
         with np.load(path) as stored:
@@ -103,7 +103,7 @@ def _floats(tensor: ReaderTensor) -> np.ndarray:
 
 
 def _tokenizer(tokens: list[str], merges: list[str]) -> Tokenizer:
-    """SmolLM2's byte-pair encoding."""
+    """Returns SmolLM2's byte-pair encoding."""
     vocabulary = {token: index for index, token in enumerate(tokens)}
     pairs = [tuple(merge.split(" ", 1)) for merge in merges]
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))
@@ -114,7 +114,7 @@ def _tokenizer(tokens: list[str], merges: list[str]) -> Tokenizer:
 
 
 def layers_in(weights: Weights) -> int:
-    """How many layers weights have."""
+    """Returns the number of layers of weights."""
     return 1 + max(_layer_numbers(weights))
 
 

@@ -1,4 +1,4 @@
-"""Training: the loss, one step of the optimizer, and a run that can be stopped and goes on from its checkpoint."""
+"""Training: the loss, one step of the optimizer, and a run that can stop and continue from its checkpoint."""
 
 import math
 import time
@@ -32,7 +32,7 @@ REPORT_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """What AdamW is told, and how fast the average of the weights follows them."""
+    """Options of AdamW, and the rate at which the average of the weights follows them."""
 
     learning_rate: float
     weight_decay: float = 0.05
@@ -42,7 +42,7 @@ class OptimizerSettings:
 
 @dataclass
 class Progress:
-    """How far a run is: what it has read, and where in the data it goes on."""
+    """The progress of a run: the tokens read, and the position in the data."""
 
     steps: int = 0
     tokens: int = 0
@@ -52,7 +52,7 @@ class Progress:
 
 
 def log_probabilities(scores: Tensor, question: Tensor, questions: int) -> Tensor:
-    """The logarithm of the softmax of each score among those of its question."""
+    """Returns the logarithm of each score's softmax among those of its question."""
     largest = torch.full((questions,), -math.inf, device=scores.device)
     largest = largest.scatter_reduce(0, question, scores.detach(), "amax")
     shifted = scores - largest[question]
@@ -61,7 +61,7 @@ def log_probabilities(scores: Tensor, question: Tensor, questions: int) -> Tenso
 
 
 def question_losses(scores: Tensor, batch: Batch) -> Tensor:
-    """Each question's loss in nats: cross-entropy with its smoothed target; of yes and no for a noul."""
+    """Returns each question's loss in nats: cross-entropy with its smoothed target; of yes and no for a noul."""
     questions = len(batch.kinds)
     zero = torch.zeros(questions, device=scores.device)
     options = zero.index_add(0, batch.question, torch.ones_like(scores))
@@ -75,7 +75,7 @@ def question_losses(scores: Tensor, batch: Batch) -> Tensor:
 
 
 class Trainer:
-    """A network, its optimizer, the average of its weights, and how far they are."""
+    """A network, its optimizer, the average of its weights, and their progress."""
 
     def __init__(self, network: Network, settings: OptimizerSettings, compute: Compute) -> None:
         self.compute, self.settings, self.progress = compute, settings, Progress()
@@ -92,13 +92,13 @@ class Trainer:
         network.train()
 
     def scores(self, batch: Batch) -> Tensor:
-        """The network's score at each read of a batch that is on its device."""
+        """Returns the network's score at each read of a batch on its device."""
         with self.compute.products():
             scores = self.network(batch.tokens, batch.positions, attention_mask(batch.branches), batch.reads)
         return scores.float()
 
     def step(self, batches: list[Batch], share_done: float) -> tuple[Tensor, Tensor]:
-        """One step of the optimizer over all batches, `share_done` of the run being over.
+        """Makes one step of the optimizer over all batches. `share_done` of the run is over.
 
         Returns the sum of losses and the number of questions, by type.
         """
@@ -120,13 +120,13 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.steps += 1
         self.progress.questions += questions
-        # The first steps count for less than `average` would let them.
+        # The average moves faster in the first steps than `average` tells.
         kept = min(self.settings.average, self.progress.steps / (self.progress.steps + 9))
         torch._foreach_lerp_(self.average, [parameter.detach() for parameter in self.trained], 1 - kept)
         return losses, counts
 
     def average_weights(self) -> dict[str, Any]:
-        """The average of the weights, as they are named in GGUF."""
+        """Returns the average of the weights, by their names in GGUF."""
         own = [parameter.detach().clone() for parameter in self.trained]
         self._set_trained(self.average)
         weights = weights_of(self.network)
@@ -139,11 +139,11 @@ class Trainer:
                 parameter.copy_(value)
 
     def weights(self) -> dict[str, Tensor]:
-        """A copy of the weights, as they are named in GGUF."""
+        """Returns a copy of the weights, by their names in GGUF."""
         return _tensors(weights_of(self.network))
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on. The average is also what an export takes."""
+        """Returns all state that a continuation needs. An export takes the average of it."""
         return {
             "weights": self.weights(),
             "average": _tensors(self.average_weights()),
@@ -152,7 +152,7 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from `state()`."""
+        """Continues from `state()`."""
         load_weights(self.network, _arrays(state["average"]))
         self.average = [parameter.detach().clone() for parameter in self.trained]
         load_weights(self.network, _arrays(state["weights"]))
@@ -169,7 +169,7 @@ def _arrays(tensors: dict[str, Tensor]) -> dict[str, Any]:
 
 
 class ProgressLine:
-    """Says how far training is: the loss of the last steps, by type too, the speed, and the time that is left."""
+    """Reports the progress of training: the loss of the last steps, also by type, the speed, and the time left."""
 
     def __init__(self, trainer: Trainer, out: TextIO) -> None:
         self.trainer, self.out, self.interval = trainer, out, Interval(REPORT_SECONDS)
@@ -177,7 +177,7 @@ class ProgressLine:
         self.started, self.first_tokens = time.monotonic(), trainer.progress.tokens
 
     def add(self, losses: Tensor, counts: Tensor, share_done: float) -> None:
-        """Takes what a step returned, and writes a line now and then."""
+        """Takes the result of a step, and sometimes writes a line."""
         self.recent.append((losses, counts))
         if len(self.recent) == 1 or self.interval.is_over():
             self.write(share_done)
@@ -202,7 +202,7 @@ class ProgressLine:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What `train` was told; a run keeps it, and `resume` goes on by it."""
+    """Options of `train`, which a run keeps for `resume`."""
 
     start: str
     records: str
@@ -221,7 +221,7 @@ class RunSettings:
     seed: int
 
     def pools(self, model: Model, progress: Progress) -> Pools:
-        """The run's data from where it is."""
+        """Returns the run's data from its position on."""
         return Pools(
             records=RecordFile.open(Path(self.records), self.line_bytes, self.without_hard, self.seed),
             encode=model.encode,
@@ -242,7 +242,7 @@ def start_run(folder: Path, settings: RunSettings, compute: Compute, workers: in
 
 
 def resume_run(folder: Path, compute: Compute, workers: int, out: TextIO) -> None:
-    """Goes on from a folder's checkpoint."""
+    """Continues from a folder's checkpoint."""
     state = read_checkpoint(folder / CHECKPOINT)
     if "settings" not in state:
         raise TrainingError(f"{folder / CHECKPOINT} is no checkpoint of `train`.")
@@ -268,7 +268,7 @@ def _run(
 
 
 def _scale_readout(trainer: Trainer, batches: Iterator[tuple[int, int, Batch]]) -> None:
-    """Scores of an untrained readout are far too wide; this batch is read for it and not trained on."""
+    """Scales an untrained readout, whose scores are far too wide, by one batch that is not trained on."""
     trainer.progress.pool, trainer.progress.batches_taken, batch = next(batches)
     with torch.no_grad():
         spread = trainer.scores(batch.to(trainer.compute.device)).std()
@@ -282,7 +282,8 @@ def _train(
     checkpoint: Path,
     out: TextIO,
 ) -> bool:
-    """Trains until the run's tokens are read, or an interruption; true for the latter. Both end with a checkpoint."""
+    """Trains until the run's tokens are read, or an interruption; returns true for the latter. Both end with a
+    checkpoint."""
     interruption, interval, line = Interruption(), Interval(INTERVAL_SECONDS), ProgressLine(trainer, out)
     kept = {"settings": asdict(settings)}
     compute = trainer.compute
