@@ -1,6 +1,6 @@
 /**
- * Builds llama-server from the source of llama.cpp that node-llama-cpp brings along, once for each release, into
- * `~/.cache/tds` (or `XDG_CACHE_HOME`). Needs git, cmake and a C++ compiler, and nothing of the network. Prints the path.
+ * Builds llama-server from node-llama-cpp's source of llama.cpp, once for each release, in `~/.cache/tds` (or
+ * `XDG_CACHE_HOME`). Needs git, cmake and a C++ compiler, and no network. Prints the path.
  *
  *   bun bench/build-llama-server.ts [jobs, default 2]
  */
@@ -16,7 +16,7 @@ const build = join(directory, 'build');
 const program = join(build, 'bin', 'llama-server');
 
 async function run(...words: string[]): Promise<void> {
-  // On standard error, because standard output is the path.
+  // Output goes to standard error, because standard output is the path.
   const code = await Bun.spawn(words, { stdout: 2, stderr: 2, stdin: 'ignore' }).exited;
   if (code !== 0) throw new Error(`${words[0]} ended with code ${code}.`);
 }
@@ -29,7 +29,7 @@ if (!existsSync(program)) {
   }
   await run(
     ...['cmake', '-S', source, '-B', build, '-DCMAKE_BUILD_TYPE=Release', '-DBUILD_SHARED_LIBS=OFF'],
-    // Its web page would be downloaded.
+    // Its web page, which would be downloaded, is left out.
     ...['-DLLAMA_BUILD_UI=OFF', '-DLLAMA_USE_PREBUILT_UI=OFF', '-DLLAMA_OPENSSL=OFF'],
     ...['-DLLAMA_BUILD_TESTS=OFF', '-DLLAMA_BUILD_EXAMPLES=OFF', '-DLLAMA_BUILD_APP=OFF'],
   );

@@ -1,12 +1,12 @@
 /**
- * What do clients notice, and what do the books lose, when parts of a cluster fail? Two real `tds serve` with a model
- * that answers at once, behind a balancer, on a PostgreSQL with a synchronous standby. One fault after the other under
- * load; a table of what clients saw, and exact totals. Exit code 1 where something does not hold. Linux with Debian's
- * `postgresql` package; in network namespaces where they are permitted, else on loopback.
+ * Measures the effects of a cluster's faults on clients and books. Two real `tds serve` run with an instant model,
+ * behind a balancer, on a PostgreSQL with a synchronous standby. Faults happen one after the other under load. Prints a
+ * table of the clients' results, and exact totals. Exit code 1 if a check fails. Needs Linux with Debian's `postgresql`
+ * package. It uses network namespaces if permitted, else loopback.
  *
  *   bun bench/cluster.ts [--clients 32] [--quiet 15] [--rounds 1] [--network namespaces|loopback] [--only kill,pause,…]
  *
- * `--quiet` is how many seconds are measured before and after each fault. Rounds after the first have a random order.
+ * `--quiet` is the seconds measured before and after each fault. Rounds after the first have a random order.
  */
 import { parseArgs } from 'node:util';
 import { cut, FAILOVER, type Fault, failOverBehind, hang, kill, pause, RESTART } from './cluster/faults.ts';
@@ -23,7 +23,7 @@ const FAULTS: Readonly<Record<string, (round: number) => Fault>> = {
   failover: () => FAILOVER,
   behind: () => failOverBehind(10),
 };
-/** A run that goes wrong in a hundred ways says enough with some. */
+/** The largest number of printed complaints. */
 const COMPLAINTS_MAX = 20;
 
 const { values } = parseArgs({
@@ -38,7 +38,7 @@ const { values } = parseArgs({
 
 const in_namespaces = (values.network ?? (hasNamespaces() ? 'namespaces' : 'loopback')) === 'namespaces';
 const network = in_namespaces ? new NamespaceNetwork() : new LoopbackNetwork();
-// The namespaces go with this process.
+// The namespaces end with this process.
 process.on('SIGINT', () => process.exit(130));
 const chosen = values.only.split(',');
 const { phases, notes, totals, complaints } = await runCluster({
@@ -63,7 +63,7 @@ const lines = [
 process.stdout.write(`${lines.join('\n')}\n`);
 process.exit(complaints.length === 0 ? 0 : 1);
 
-/** The faults of a round: the first in the order above, later ones in any order, with the nodes in turn. */
+/** Returns the faults of a round: the first in the order above, later ones shuffled, with the nodes in rotation. */
 function inOrder(names: readonly string[], round: number): Fault[] {
   const faults = names.flatMap((name) => FAULTS[name]?.(round) ?? []);
   return round === 0 ? faults : faults.sort(() => Math.random() - 0.5);

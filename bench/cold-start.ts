@@ -1,6 +1,6 @@
 /**
- * What a model takes of memory while it plans without its weights, loaded, and unloaded again. And how long it takes to
- * open the planner, to load the weights, and to plan the five questions while cold.
+ * Measures a model's memory while it plans without its weights, loaded, and unloaded again. Measures the times to open
+ * the planner, to load the weights, and to plan the five questions while cold.
  *
  *   bun bench/cold-start.ts [cycles, default 5]
  */

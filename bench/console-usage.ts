@@ -1,12 +1,11 @@
 /**
- * How soon the console's usage page shows its charts with many usage rows in the database: the time from the navigation
- * to the first chart drawn, in headless Chromium on the same machine, and what the page loads.
+ * Measures the time from the navigation to the first chart of the console's usage page, with many usage rows. It runs
+ * headless Chromium on the same machine, and also reports the loaded files.
  *
  *   bun bench/console-usage.ts [--requests 100000] [--rounds 5]
  *
- * Prints a JSON line for each view: medians, minima and maxima in milliseconds, of a browser that has nothing of the console yet
- * and of one that was there before; besides the CPU time until then of service and browser together, because the wall
- * clock says little on a busy machine.
+ * Prints a JSON line for each view: medians, minima and maxima in milliseconds, with an empty and a full browser cache.
+ * It adds the CPU time of service and browser, because wall time means little on a busy machine.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -33,7 +32,7 @@ if (program === null) throw new Error('There is no chromium.');
 /** The clock of `/proc`: ticks a second on every Linux. */
 const TICKS_A_SECOND = 100;
 
-/** CPU time of this process, which is the service, and of all that it started, which is the browser, in milliseconds. */
+/** Returns the CPU time in milliseconds of this process (the service) and its children (the browser). */
 function cpu_ms(): number {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -44,7 +43,7 @@ function cpu_ms(): number {
           { id: Number(name), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) },
         ];
       } catch {
-        // It ended meanwhile.
+        // The process has ended meanwhile.
         return [];
       }
     });
@@ -56,7 +55,7 @@ function cpu_ms(): number {
   return (user + system) / 1_000 + (ticksOf(process.pid) * 1_000) / TICKS_A_SECOND;
 }
 
-/** Milliseconds from the navigation to what the page shows first, and to the first chart. */
+/** Returns the milliseconds from the navigation to the first content, and to the first chart. */
 async function shown(page: Page, address: string) {
   const before_ms = cpu_ms();
   await page.goto(address, { waitUntil: 'commit' });

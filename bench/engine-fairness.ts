@@ -1,12 +1,12 @@
 /**
- * What one organization's load does to another's small request.
+ * Measures the effect of one organization's load on another's small request.
  *
  *   bun bench/engine-fairness.ts [requests, default 50]
  *
- * The time of a request of five questions about 300 tokens, one after the other, in three loads. Alone; while another
+ * It times requests of five questions about 300 tokens, one after the other, under three loads. Alone; while another
  * organization always has 60 requests of 2,500 words at the model; while it has two of 16K tokens. The bound for the
- * second is three times the 99th percentile alone, plus the longest single pass. A pass is what the model takes for one
- * of the 60, from its turn to its answer.
+ * second is three times the 99th percentile alone, plus the longest single pass. A pass is the model's time for one of
+ * the 60.
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
@@ -22,7 +22,7 @@ const small = fiveQuestions();
 const long: DecisionInput = { ...small, state: 'The parcel is late and nobody calls. '.repeat(357) };
 const largest: DecisionInput = { ...small, state: 'The parcel is late and nobody calls. '.repeat(1990) };
 
-/** The longest time that the model took for a plan, by organization. */
+/** The model's longest time for a plan, by organization. */
 const longest_pass_ms = new Map<string, number>();
 async function timed<Result>(organization: string, work: () => Promise<Result>): Promise<Result> {
   const before = performance.now();
@@ -33,7 +33,7 @@ async function timed<Result>(organization: string, work: () => Promise<Result>):
 }
 
 let records = 0;
-/** Answers a request as the service does, about a record that nobody has asked about; returns the milliseconds. */
+/** Answers a request about a new record as the service does. Returns the milliseconds. */
 async function ask(organization: string, input: DecisionInput, signal?: AbortSignal): Promise<number> {
   const before = performance.now();
   const plan = await engine.plan(input);
@@ -54,7 +54,7 @@ async function times(): Promise<readonly number[]> {
   return latencies_ms;
 }
 
-/** The times of the small request while another organization has `count` requests at the model. */
+/** Returns the times of the small request while another organization has `count` requests at the model. */
 async function beside(count: number, input: DecisionInput) {
   const measured = new AbortController();
   let answered = 0;

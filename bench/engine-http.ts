@@ -1,7 +1,7 @@
 /**
  * Tokens a second of the whole service over HTTP at saturation ÷ llama.cpp's own prompt speed. Requests have five
  * questions about a new record of 300 tokens each, on 16 connections. llama.cpp reads the same number of tokens as one
- * sequence, with the same libllama, file and number of threads. The aim is 0.9 at least.
+ * sequence, with the same libllama, file and number of threads. The target is at least 0.9.
  *
  *   bun bench/engine-http.ts [rounds, default 5]
  */
@@ -30,7 +30,7 @@ const sequence = context.getSequence();
 let records = 0;
 let request_tokens = 0;
 
-/** Billed tokens a second of so many requests, all of them answered. */
+/** Returns the billed tokens a second of `requests` answered requests. */
 async function serve(requests: number): Promise<number> {
   let tokens = 0;
   let answered = 0;
@@ -64,7 +64,7 @@ async function serve(requests: number): Promise<number> {
   return tokens / seconds;
 }
 
-/** Tokens a second of llama.cpp, reading as many tokens as a request has, one after the other. */
+/** Returns llama.cpp's tokens a second on as many tokens as a request has. */
 async function read(times: number): Promise<number> {
   const count = Math.round(request_tokens);
   const prompt = model.tokenize('A parcel is late. '.repeat(count)).slice(0, count);

@@ -1,7 +1,7 @@
 /**
  * Time of a request of five questions through the addon ÷ the time through node-llama-cpp's own objects (`llama/`), and
- * ÷ the time through its `LlamaDecisionContext`. On a generated model that costs nearly nothing, where only overhead is
- * left (aim: 0.2 at most), and on the embedded one (aim: below 0.8).
+ * ÷ the time through its `LlamaDecisionContext`. It uses a generated model that costs nearly nothing, so that only
+ * overhead is left (target: at most 0.2), and the embedded one (target: below 0.8).
  *
  *   bun bench/engine-implementations.ts [rounds, default 9]
  */
@@ -32,7 +32,7 @@ async function compare(name: string, model_path: string): Promise<void> {
     addon: () => answer(addon, input),
     llama: () => answer(through_llama, input),
     decision_context: () =>
-      // A record that it has not seen: ours have not seen theirs either.
+      // The record is new, as for our engine.
       decisions.decide(`${request++} ${FIVE_QUESTIONS.state}`, {
         refund: { type: 'noul', instruction: refund.instructions },
         phone: { type: 'noul', instruction: phone.instructions },

@@ -1,7 +1,7 @@
 /**
  * Time of a request of five questions with the addon's kernels ÷ with ggml's, and its tokens a second ÷ llama.cpp's own
- * prompt speed. All of them compute beside one variant of ggml's CPU backend, which stands for the CPUs that it was made
- * for: `haswell` for those that have AVX2 and no more.
+ * prompt speed. All use one variant of ggml's CPU backend, which represents its CPUs: `haswell` those with AVX2 at
+ * most.
  *
  *   bun bench/engine-kernels.ts [rounds, default 9] [variant, default haswell] [instructions, default avx2]
  */
@@ -31,7 +31,7 @@ if (library === undefined) throw new Error('node-llama-cpp has no libraries for 
 const backend = join(library.directory, `libggml-cpu-${variant}.so`);
 await using directory = await temporaryDirectory();
 await symlink(backend, join(directory.path, basename(backend)));
-// The backend that a process loads first is the one that everything in it computes with.
+// The backend that a process loads first is used by everything in it.
 const status = await addonStatus(false, directory.path);
 if (!status.available) throw new Error(status.reason);
 if (loadedCpuLibrary() !== basename(backend)) throw new Error(`This CPU cannot run ${backend}.`);
@@ -63,7 +63,7 @@ const sequence = context.getSequence();
 const prompt = model.tokenize('A parcel is late. '.repeat(tokens)).slice(0, tokens);
 
 let scopes = 0;
-/** Evaluates the plans as if their record had never been read. */
+/** Evaluates the plans without a kept prefix. */
 async function evaluate(evaluator: PlanEvaluator): Promise<void> {
   const scope = `bench ${scopes++}`;
   await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope })));

@@ -1,7 +1,7 @@
 /**
- * What a way of asking costs beyond its tokens. The time of 32 questions about a record of 2,000 tokens in one request
- * ÷ that of the same questions in a request each. The ratio is held against that of their tokens (aim: 1.3 times that
- * at most). And the price of `deterministic`, on five questions about 300 tokens and on those 32.
+ * Measures the cost of a mode beyond its tokens. The time of 32 questions about a record of 2,000 tokens in one request
+ * ÷ that of the same questions in separate requests. The ratio is compared with that of their tokens (target: at most
+ * 1.3 times that). Also measures the cost of `deterministic`, on five questions about 300 tokens and on those 32.
  *
  *   bun bench/engine-modes.ts [rounds, default 3]
  */
@@ -27,7 +27,7 @@ const many_questions: DecisionInput = {
 };
 
 let scopes = 0;
-/** Every plan under a scope of its own, in which no record has been read before. */
+/** Every plan has its own scope, without a kept prefix. */
 const evaluate = (by: DecisionEngine, plans: readonly DecisionPlan[]) =>
   Promise.all(plans.map((plan) => by.evaluate(plan, { scope: `bench ${scopes++}` })));
 const tokensOf = (plans: readonly DecisionPlan[]) =>

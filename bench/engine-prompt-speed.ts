@@ -1,7 +1,7 @@
 /**
  * Tokens a second of a request ÷ llama.cpp's own prompt speed. The request has five questions about a record of 300
  * tokens. llama.cpp reads as many tokens as one sequence, with the same libllama, file, size of batches and number of
- * threads. The aim is 0.9 at least in fast mode. In consistent mode the tokens are those billed: a record that is still
+ * threads. The target is at least 0.9 in fast mode. In consistent mode the tokens are the billed ones, because a record
  * in memory is not computed again.
  *
  *   bun bench/engine-prompt-speed.ts [rounds, default 9]

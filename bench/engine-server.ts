@@ -1,7 +1,7 @@
 /**
  * Time of five questions about a record of 300 tokens through the engine ÷ the time through llama-server. llama-server
- * gets five `/completion` calls at once in five slots, each with one token to predict and the prompt cache on. The aim
- * is 0.5 at most.
+ * gets five `/completion` calls at once in five slots, each with one token to predict and the prompt cache on. The
+ * target is at most 0.5.
  *
  *   LLAMA_SERVER=<path of a llama-server> bun bench/engine-server.ts [rounds, default 9]
  */
@@ -51,7 +51,7 @@ try {
   const five = fiveQuestions();
   let request = 0;
   const next = async () => {
-    // Neither has seen the record before.
+    // The record is new to both.
     const input = { ...five, state: `${request++} ${five.state}` };
     return await engine.plan(input);
   };

@@ -1,6 +1,6 @@
 /**
- * Memory of the process while the engine is under full load. Requests have all sizes; some are cancelled, some have a
- * record that was read before. Memory must stay flat once the caches are full.
+ * Measures the process's memory while the engine is under full load. Requests have all sizes. Some are cancelled, some
+ * repeat a record. Memory must stay flat once the caches are full.
  *
  *   bun bench/engine-soak.ts [seconds, default 600]
  */

@@ -1,6 +1,6 @@
 /**
- * What turns cost: the wall time and CPU time of 32 requests through the turns of the service ÷ given to the engine all
- * at once. Each request has five questions. For one organization and for 16, in the median of the rounds.
+ * Measures the cost of the service's scheduling: wall and CPU time of 32 scheduled requests ÷ of 32 requests given to
+ * the engine at once. Each request has five questions. It reports medians for one organization and for 16.
  *
  *   bun bench/engine-turns.ts [rounds, default 5]
  */
@@ -17,7 +17,7 @@ const turns = new ModelTurns(QUEUE_LIMIT, systemClock);
 const small = fiveQuestions();
 
 let records = 0;
-/** Answers a batch of requests at once; every record is new. */
+/** Answers a batch of requests at once. Every record is new. */
 async function batch(
   answer: (organization: string, input: DecisionInput) => Promise<unknown>,
   organizations: number,

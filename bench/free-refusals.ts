@@ -1,6 +1,6 @@
 /**
- * What a refusal costs that nobody pays for: the ordinary one, and the 429 of a client whose budget of refusals is
- * spent. Time of the service for one request, without its socket; log lines go to /dev/null. Alternating, in one run.
+ * Measures the service's time for a free refusal: an ordinary one, and the 429 of a client with a spent budget of
+ * refusals. It excludes the socket, and log lines go to /dev/null. The two alternate in one run.
  *
  *   bun bench/free-refusals.ts [rounds, default 15]
  */
@@ -49,7 +49,7 @@ async function newKey(requests_per_minute: number): Promise<string> {
   return (await createKey(accounts, OPERATOR, { project_id: default_project_id, name: 'Bench' })).key;
 }
 
-/** Microseconds of one request, as the mean of so many. */
+/** Returns the mean microseconds of one of `count` requests. */
 async function time_us(count: number, send: (index: number) => Promise<Response>): Promise<number> {
   const started_ms = performance.now();
   for (let index = 0; index < count; index += 1) await (await send(index)).arrayBuffer();
@@ -72,7 +72,7 @@ const spent = await newKey(300);
 while ((await listModels(SPENT_ADDRESS, UNKNOWN_KEY)).status !== 429);
 while ((await post(spent, LARGE_BODY)).status !== 429);
 
-/** A spent budget fills again while the other contender runs. */
+/** Spends the budget again, because it refills while the other contender runs. */
 const respend = async () => {
   while ((await listModels(SPENT_ADDRESS, UNKNOWN_KEY)).status !== 429);
   while ((await post(spent, LARGE_BODY)).status !== 429);

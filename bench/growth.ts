@@ -1,10 +1,10 @@
 /**
- * What a history costs. Bytes of the database file a request. The time of an audit of everything, and of one from a
- * checkpoint on. How fast old requests become daily totals, and how long that holds the write lock.
+ * Measures the cost of a history: bytes of the database file for each request, and the times of a whole audit and one
+ * from a checkpoint. Also measures the speed of the roll-up, and how long it holds the write lock.
  *
  *   bun bench/growth.ts [--requests 200000] [--recent 2000] [--directory <on the disk to measure>]
  *
- * `requests` are spread over the last UTC month and are rolled up; `recent` came after the checkpoint. Prints one JSON
+ * `requests` are spread over the last UTC month and are rolled up. `recent` follow the checkpoint. Prints one JSON
  * line. The two audits alternate.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -84,7 +84,7 @@ try {
     accounts.push({ organization_id, project_id, api_key_id: key.id });
   }
 
-  /** Answered requests as the service writes them, evenly between two times. */
+  /** Writes answered requests as the service does, evenly between two times. */
   const fill = (count: number, from_ms: number, to_ms: number) => {
     for (let first = 0; first < count; first += TRANSACTION_REQUESTS) {
       transact(db, () => {

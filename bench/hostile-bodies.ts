@@ -1,7 +1,7 @@
 /**
- * The longest time for which a body of a megabyte blocks the event loop ÷ the same for an ordinary body, alternating.
- * The ordinary one is a list of records of the same size. It covers all that the service does for it, without the
- * model. Before that, the time to read JSON ÷ `JSON.parse`'s, which is what an honest client pays for that.
+ * Measures the longest block of the event loop by a hostile body of a megabyte ÷ by an ordinary one, alternating. The
+ * ordinary one is a list of records of the same size. It covers all work of the service without the model. Before that,
+ * it measures the time to read JSON ÷ that of `JSON.parse`, which is the cost for an ordinary client.
  *
  *   bun bench/hostile-bodies.ts [rounds, default 5]
  */
@@ -14,7 +14,7 @@ import { median, report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 5);
 
-/** The most expensive of each kind that the fuzz test draws from. */
+/** The most expensive body of each kind in the fuzz test. */
 const HOSTILE = [
   ['names that collide', 'the record', 'fast'],
   ['names that collide', 'the descriptions of all options', 'fast'],
@@ -28,7 +28,7 @@ const HOSTILE = [
   ['escapes', 'the record', 'fast'],
 ] as const;
 
-// First, because an honest client's process has read nothing else.
+// These run first, because an ordinary process has read no hostile body.
 const TEXTS = {
   five_questions: JSON.stringify(FIVE_QUESTIONS),
   megabyte: Buffer.from(ORDINARY_BODY).toString(),
@@ -59,7 +59,7 @@ for (const [content, place, mode] of HOSTILE) {
   for (let round = 0; round <= rounds; round += 1) {
     const ordinary = await service.cost(ORDINARY_BODY, 'fast');
     const hostile = await service.cost(body, mode);
-    // The first round compiles.
+    // The first round includes compilation, so it does not count.
     if (round === 0) continue;
     blocks.ordinary.push(ordinary.block_ms);
     blocks.hostile.push(hostile.block_ms);

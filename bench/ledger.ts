@@ -1,14 +1,13 @@
 /**
- * How many durable pairs of hold and charge a second the books write, each charge with its usage row, with 1, 16 and 64
- * callers. Once through group commit, once through a drizzle transaction for each write, as a caller without group
- * commit does. Both do the same work on the same tables with `synchronous=FULL`, alternating, so that a busy machine
- * slows both.
+ * Measures the durable pairs of hold and charge a second, each charge with its usage row, with 1, 16 and 64 callers. It
+ * compares group commit with one drizzle transaction for each write. Both do the same work on the same tables with
+ * `synchronous=FULL`, alternating, so that a busy machine slows both.
  *
  *   bun bench/ledger.ts [--rounds 7] [--seconds 1] [--directory <on the disk to measure>]
  *   bun bench/ledger.ts --postgres [--rounds 7] [--seconds 1] [--organizations 1000]
  *
- * With `--postgres` beside a PostgreSQL server of its own, on which one or two nodes, each a process, share the callers,
- * for one organization and for many, without plain transactions.
+ * `--postgres` compares with its own PostgreSQL server instead of plain transactions. One or two nodes, each a process,
+ * share the callers, for one organization and for many.
  *
  * Prints a JSON line for each number of callers: medians of pairs a second, and their ratio.
  */
@@ -33,7 +32,7 @@ const CALLERS = [1, 16, 64];
 const NODES = [1, 2];
 const account = benchAccount(0);
 
-/** What a caller without group commit does: a transaction for each write. */
+/** Makes a transaction for each write, without group commit. */
 function plainTransactions(db: Db, process_id: string): Writes {
   const ledger = new SqliteLedger(db);
   const usage = new UsageWriter(db);
@@ -71,7 +70,7 @@ const { values } = parseArgs({
     directory: { type: 'string', default: tmpdir() },
   },
 });
-/** Group commit and a transaction for each write, alternating. */
+/** Compares group commit with a transaction for each write, alternating. */
 async function besidePlainTransactions(
   grouped: Writes,
   plain: Writes,
@@ -98,7 +97,7 @@ async function besidePlainTransactions(
   }
 }
 
-/** SQLite's group commit and the nodes on PostgreSQL, alternating. */
+/** Compares SQLite's group commit with the nodes on PostgreSQL, alternating. */
 async function besidePostgres(sqlite: Writes): Promise<void> {
   const many = Number(values.organizations);
   const postgres = await startPostgresBench(Math.max(...NODES), many);

@@ -1,8 +1,8 @@
 /**
- * What a model costs behind llama-server instead of in this process, on the same file: the time of five questions about
- * a record of 300 tokens, and how far the probabilities of the two are apart. The weights have 8 bits, so both round
- * activations, each in its own order: `test/upstreams/llama-server.test.ts` compares weights of 32 bits. decision-1's
- * weights are asked by `codes-v1`, as any model behind such a server is, unless another file is named.
+ * Compares a model behind llama-server with the same file in this process: the time of five questions about a record of
+ * 300 tokens, and the difference of probabilities. With 8-bit weights both round activations, each in its own order.
+ * `test/upstreams/llama-server.test.ts` compares 32-bit weights. By default decision-1's weights are asked by
+ * `codes-v1`, as any model behind such a server.
  *
  *   bun bench/build-llama-server.ts && bun bench/llama-server.ts [rounds, default 5] [GGUF]
  */
@@ -45,7 +45,7 @@ const upstream = new UpstreamModel(
   { now_ms: () => performance.now(), onProblem: (error) => console.error(error) },
 );
 let request = 0;
-/** Neither has seen the record before. */
+/** Returns a request whose record is new to both. */
 const next = (mode: Mode) => {
   const five = fiveQuestions(mode);
   return { ...five, state: `${request++} ${five.state}` };

@@ -1,6 +1,6 @@
 /**
- * What metrics cost: processor time of the server a decision, with an engine that answers at once and 16 connections.
- * Servers without metrics, with metrics that nobody reads, and with metrics that are read every second take turns.
+ * Measures the cost of metrics: the server's processor time a decision, with an instant engine and 16 connections.
+ * Servers without metrics, with unread metrics, and with metrics read every second alternate.
  *
  *   bun bench/metrics.ts [rounds, default 7] [seconds a run, default 5]
  */
@@ -19,13 +19,13 @@ const US_PER_TICK = 10_000;
 const rounds = Number(process.argv[2] ?? 7);
 const duration_s = Number(process.argv[3] ?? 5);
 
-/** Processor time that the process has taken, from the 14th and 15th field of its status. */
+/** Returns the processor time of a process, from the 14th and 15th field of its status. */
 function cpu_us(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
 }
 
-/** Microseconds of the server's processor time a decision. */
+/** Returns the microseconds of the server's processor time a decision. */
 async function load(service: ServiceProcess, seconds: number, is_read: boolean): Promise<number> {
   const { metrics_url } = service;
   const reader =

@@ -1,6 +1,6 @@
 /**
- * Platform time of one decision (`service-processing-ms` less `latency_ms`) under autocannon with 1, 16 and 64
- * connections. Once with the real engine, once with one that answers at once; the two servers alternate.
+ * Measures the platform time of one decision (`service-processing-ms` minus `latency_ms`) under autocannon with 1, 16
+ * and 64 connections. A server with the real engine and one with an instant engine alternate.
  *
  *   bun bench/platform.ts [seconds a run, default 10]
  */

@@ -1,16 +1,15 @@
 /**
- * How long the admission of one request to its organization's rate windows takes, and how many a second there are: in
- * PostgreSQL as the service does it, and in Redis or Valkey by a script with the same rules, through Bun's own client.
- * 1, 16 and 64 callers a node that ask without a pause, and 1,000 requests a second over all nodes; 1 and 2 nodes, which
- * are processes; all requests of one organization, or of 1,000. The stores alternate, and every request is settled,
- * which nobody waits for.
+ * Measures latency and throughput of admissions to the rate windows: in PostgreSQL as in the service, and in Redis or
+ * Valkey by a script with the same rules, through Bun's client. The loads are 1, 16 and 64 callers a node without
+ * pauses, and 1,000 requests a second over all nodes. There are 1 or 2 nodes (processes), and 1 or 1,000 organizations.
+ * The stores alternate, and every request is settled without a wait.
  *
  *   bun bench/rate-windows.ts [--rounds 5] [--seconds 1]
  *
- * Needs PostgreSQL (`apt-get install postgresql`). Beside it, Valkey is measured where `valkey-server` is on the PATH
- * (Debian 13 has it), else Redis where `redis-server` is (Debian 12), else nothing. All run on this machine, and share
- * its cores. Prints a JSON line for each case: medians over the rounds, the median of the best round, and the CPU time
- * that the server takes for an admission with its settlement. Other work on the machine changes the last two least.
+ * Needs PostgreSQL (`apt-get install postgresql`). It also measures Valkey if `valkey-server` is on the PATH (Debian
+ * 13), else Redis if `redis-server` is (Debian 12). All run on this machine, and share its cores. Prints a JSON line
+ * for each case: medians over the rounds, the median of the best round, and the server's CPU time for an admission with
+ * its settlement. Other work on the machine affects the last two least.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +22,7 @@ import type { Measured, Task } from './support/rate-windows-node.ts';
 import { median, quantile, report, rounded } from './support/statistics.ts';
 
 const NODES = [1, 2];
-/** Callers a node, and how many requests a second all together make; as many as they can where that is null. */
+/** Callers a node, and their total requests a second; null for as many as possible. */
 const LOADS = [
   { callers: 1, offered_a_second: null },
   { callers: 16, offered_a_second: null },
@@ -70,7 +69,7 @@ async function startNode(urls: readonly string[]): Promise<Node> {
   };
 }
 
-/** A server without persistence, on a free port; null where none is installed. */
+/** Starts a server without persistence on a free port; null if none is installed. */
 async function startRedis(): Promise<Redis | null> {
   const program = REDIS_SERVERS.find((one) => Bun.which(one) !== null);
   if (program === undefined) return null;
@@ -100,7 +99,7 @@ async function startRedis(): Promise<Redis | null> {
 /** A clock tick of `/proc`, in microseconds. */
 const TICK_US = 10_000;
 
-/** The CPU time that a process and those that it started have taken so far, in microseconds. */
+/** Returns the CPU time of a process and its children, in microseconds. */
 function cpuTime_us(root: number): number {
   let ticks = 0;
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -109,7 +108,7 @@ function cpuTime_us(root: number): number {
       const parent = Number(fields[1]);
       if (Number(pid) === root || parent === root) ticks += Number(fields[11]) + Number(fields[12]);
     } catch {
-      // It has ended since.
+      // The process has ended since.
     }
   }
   return ticks * TICK_US;

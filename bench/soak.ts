@@ -1,7 +1,7 @@
 /**
- * A service at saturation, as an operator has it: a real `tds serve` with the embedded model. Its clients ask, err,
- * leave, are slow or ask for much. Meanwhile it is backed up, topped up, reloaded and killed. What must hold is
- * checked at the end with exact numbers; exit code 1 where it does not. Ctrl-C ends it early. Linux only.
+ * Runs a real `tds serve` with the embedded model at saturation. Its clients ask, err, leave, are slow or ask for much.
+ * Meanwhile it is backed up, topped up, reloaded and killed. The end checks exact numbers; exit code 1 if a check
+ * fails. Ctrl-C ends it early. Linux only.
  *
  *   bun bench/soak.ts [--minutes 20] [--executable PATH] [--idle 5000] [--slow 500]
  */
@@ -29,9 +29,9 @@ const { values } = parseArgs({
 const MINUTE_MS = 60_000;
 const SAMPLE_MS = 500;
 const PROGRESS_MS = process.stderr.isTTY ? 1_000 : 15_000;
-/** Kept connections of the soak's own clients are idle once they have ended; the service closes them after 75 s. */
+/** The time to close idle connections of the soak's own clients, which the service closes after 75 s. */
 const IDLE_CLOSED_MS = 90_000;
-/** Beside its connections, a process of the soak has this many files open. */
+/** The number of other open files of a process of the soak. */
 const OTHER_DESCRIPTORS = 200;
 
 const [idle, slow, minutes] = [Number(values.idle), Number(values.slow), Number(values.minutes)];
@@ -49,7 +49,7 @@ const crowds: { readonly idle: number; readonly slow: number }[] = [];
 let end_ms = Number.POSITIVE_INFINITY;
 const isOver = () => Date.now() >= end_ms;
 process.on('SIGINT', () => {
-  // The second one ends it without a table.
+  // A second signal ends it without a table.
   if (end_ms === 0) process.exit(130);
   process.stderr.write('\nEnding early.\n');
   end_ms = 0;
@@ -58,7 +58,7 @@ process.on('exit', () => served.remove());
 
 await soak();
 
-/** Runs it, prints the table and sets the exit code. */
+/** Runs the soak, prints the table and sets the exit code. */
 async function soak(): Promise<void> {
   const accounts = await addAccounts(served);
   await served.start(settings());
@@ -106,7 +106,7 @@ async function soak(): Promise<void> {
   process.exitCode = observed.complaints().length === 0 ? 0 : 1;
 }
 
-/** What the service uses once it has as few descriptors as before, or has had the time to close every connection. */
+/** Samples the service once it has as few descriptors as before, or has had the time to close every connection. */
 async function untilClosed(before: Sample | null): Promise<Sample | null> {
   const { pid } = served.life ?? { pid: 0 };
   for (const late_ms = Date.now() + IDLE_CLOSED_MS; ; await Bun.sleep(SAMPLE_MS)) {

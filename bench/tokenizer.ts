@@ -1,6 +1,6 @@
 /**
- * Time of planning a request, which is mostly tokenizing it: through the addon ÷ through llama.cpp's tokenizer. For the
- * five questions, and for the largest kind of request (64 questions, nearly a megabyte of text).
+ * Measures the time of planning a request, which is mostly tokenizing: through the addon ÷ through llama.cpp's
+ * tokenizer. It plans the five questions, and the largest kind of request (64 questions, nearly a megabyte of text).
  *
  *   bun bench/tokenizer.ts [rounds, default 9]
  */
@@ -11,7 +11,7 @@ import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 9);
 
-/** Questions that share no text, as long together as a body may be. */
+/** Returns questions that share no text, together as long as the largest body. */
 function largest(): DecisionInput {
   const text = FIVE_QUESTIONS.state.repeat(10);
   const questions = Array.from({ length: 64 }, (_, index) => ({
@@ -27,7 +27,7 @@ const options = { gpu: false } as const;
 const addon = await openPlanner({ ...options, evaluator: 'addon' });
 const llama = await openPlanner({ ...options, evaluator: 'llama' });
 for (const [name, input] of Object.entries({ five_questions: fiveQuestions(), largest: largest() })) {
-  // A request that is refused for its length has been tokenized all the same.
+  // A request that is refused for its length has been tokenized, too.
   const plan = (planner: typeof addon) => planner.plan(input).catch(() => undefined);
   const times = await alternating(rounds, { addon: () => plan(addon), llama: () => plan(llama) });
   report({

@@ -1,6 +1,6 @@
 /**
- * Memory of the service while one key's connections have each sent all but the last byte of a body of 1 MB. And the
- * time of another client's request meanwhile. Linux only: memory is read from /proc.
+ * Measures the service's memory while one key's connections have each sent all but the last byte of a body of 1 MB.
+ * Also measures another client's latency meanwhile. Linux only, because memory is read from /proc.
  *
  *   bun bench/unfinished-bodies.ts [connections, default 600]
  */
@@ -11,7 +11,7 @@ import { median, report, rounded } from './support/statistics.ts';
 
 const connections = Number(process.argv[2] ?? 600);
 const REQUESTS = 50;
-/** Until the memory has not grown for so many looks. */
+/** The number of checks without growth after which memory is steady. */
 const STEADY_LOOKS = 10;
 const LOOK_MS = 200;
 const MEBIBYTE = 1_048_576;

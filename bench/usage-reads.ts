@@ -1,11 +1,10 @@
 /**
- * How long the console's reads take of an organization with many requests, among more of others: charts, pages, what
- * there is to filter by, the export, and the movements of credit. They run in the reader's thread; besides, how long the
- * event loop is held up meanwhile.
+ * Measures the console's reads of an organization with many requests, among more of others: charts, pages, filters, the
+ * export, and the movements of credit. They run in the reader's thread. Also measures the event loop's delay meanwhile.
  *
  *   bun bench/usage-reads.ts [--requests 100000] [--others 1000000] [--rounds 7] [--directory <on the disk to measure>]
  *
- * Prints a JSON line for each read: medians and maxima in milliseconds, of the wall clock and of the process' CPU time.
+ * Prints a JSON line for each read: medians and maxima in milliseconds, of wall time and the process's CPU time.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +25,7 @@ const END_MS = Date.UTC(2026, 10, 22);
 const START_MS = END_MS - DAYS * DAY_MS;
 const organization_id = 'org_0';
 
-/** One organization's requests, evenly among those of the others. */
+/** Writes one organization's requests, evenly among those of the others. */
 function fill(db: Db, requests: number, others: number): void {
   for (let number = 0; number < ORGANIZATIONS; number += 1) {
     const id = `org_${number}`;

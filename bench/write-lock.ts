@@ -10,17 +10,16 @@ import { holdWriteLock } from '../test/support/write-lock.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 /**
- * The longest time for which the event loop is blocked. First while another process has the write lock, then while a
- * log is copied that a reader let grow. Once as the service does it, once with SQLite's own waiting and copying,
- * alternating.
+ * Measures the longest block of the event loop: while another process has the write lock, and while a log is copied
+ * that a reader let grow. The service's way and SQLite's own waiting and copying alternate.
  */
 
 const BLOB = new Uint8Array(100_000);
 const WRITE_EVERY_MS = 10;
-/** The interval at which the service looks at its log here: shorter than usual, so that the bench need not wait. */
+/** The interval at which the service checks its log: shorter than usual, so that the bench need not wait. */
 const LOOK_EVERY_MS = 50;
 
-/** Writes all the time until `ended`; returns the longest time without a turn of the event loop. */
+/** Writes continuously until `ended`. Resolves with the longest time without a turn of the event loop. */
 async function longestBlock(write: () => Promise<unknown>, ended: Promise<unknown>): Promise<number> {
   let is_over = false;
   void ended.then(() => {
@@ -55,7 +54,7 @@ async function withDatabase<T>(use: (db: Db, directory: string) => Promise<T>): 
   }
 }
 
-/** `waits_in_sqlite`: with SQLite's busy timeout of 5 seconds, as commands have it. */
+/** `waits_in_sqlite` sets SQLite's busy timeout of 5 seconds, as in commands. */
 function lockedElsewhere(lock_ms: number, waits_in_sqlite: boolean): Promise<number> {
   return withDatabase(async (db, directory) => {
     if (!waits_in_sqlite) neverWait(db);
@@ -94,7 +93,7 @@ function logOfAReader(blobs: number, commits_copy: boolean): Promise<number> {
   });
 }
 
-/** Both ways, alternating. */
+/** Measures both ways, alternating. */
 async function compare(
   bench: string,
   rounds: number,

@@ -1,10 +1,10 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Between two looks at every node. */
+/** The interval of the checks of every node. */
 const LOOK_EVERY_MS = 500;
-/** A node that does not answer a look for so long is taken out. */
+/** The longest answer to a check. Then the node is removed. */
 const LIVE_MS = 1_500;
-/** A node needs up to two seconds to find that it is not ready. */
+/** The longest readiness check. A node needs up to two seconds to find that it is not ready. */
 const READY_MS = 2_500;
 
 interface Member {
@@ -25,9 +25,9 @@ function emptyResponse(status: string): string {
 }
 
 /**
- * Balances connections over nodes, in turn. A node that does not answer is taken out, and its connections are cut. Nodes
- * that are not ready get nothing while others are. A connection that is cut before its answer began gets a 502 without an
- * `x-request-id`; where there is no node, it gets a 503.
+ * Balances connections over nodes in rotation. A node that does not answer is removed, and its connections are cut.
+ * Nodes that are not ready get no connections while others are ready. A connection cut before its answer began gets a
+ * 502 without `x-request-id`. Without a node it gets a 503.
  */
 export class Balancer {
   readonly #server: Server;
@@ -54,7 +54,7 @@ export class Balancer {
     return `http://127.0.0.1:${address.port}`;
   }
 
-  /** Adds the node, or says that it is somewhere else now. It is sent requests once it has answered. */
+  /** Adds the node, or changes its address. It gets requests once it has answered. */
   async setAddress(name: string, address: string): Promise<void> {
     const member = {
       address: new URL(address),
@@ -112,7 +112,7 @@ export class Balancer {
   }
 }
 
-/** Ends the client's side: with a 502 where it has no answer. */
+/** Ends the client's side, with a 502 if it has no answer. */
 function finish({ client, node, is_answered }: Connection): void {
   node.destroy();
   if (client.writableEnded) return;

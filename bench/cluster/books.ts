@@ -4,10 +4,10 @@ import type { Cluster } from './cluster.ts';
 import { ALLOWED, type FaultTimes } from './measured.ts';
 
 const WINDOW_MS = 60_000;
-/** So long after a fault is mended, no client notices anything of it any more. */
+/** The time after a fault's end from which no client notices it. */
 const SETTLED_MS = 10_000;
 
-/** Exact totals, and a sentence for everything that does not hold. */
+/** Exact totals, and a sentence for each violation. */
 export interface BooksResult {
   readonly totals: Readonly<Record<string, number>>;
   readonly complaints: readonly string[];
@@ -44,7 +44,7 @@ const OPEN_HOLDS = `
   SELECT count(*)::integer AS open FROM ledger_entries AS held WHERE kind = 'hold'
     AND NOT EXISTS (SELECT FROM ledger_entries AS ended WHERE ended.hold_entry_id = held.id)`;
 
-/** Holds the database, which no node serves any more, against what clients were told. */
+/** Compares the database, which no node serves any more, with the clients' answers. */
 export async function checkBooks(
   cluster: Cluster,
   seen: readonly Seen[],
@@ -110,7 +110,7 @@ export async function checkBooks(
   };
 }
 
-/** What clients were told because of a fault when that was mended long ago. */
+/** Returns the errors that clients got long after a fault's end. */
 function unsettled(cluster: Cluster, seen: readonly Seen[], faults: readonly FaultTimes[]): string[] {
   return faults.flatMap(({ name, to_ms, after_ms }) =>
     seen
@@ -123,7 +123,7 @@ function unsettled(cluster: Cluster, seen: readonly Seen[], faults: readonly Fau
   );
 }
 
-/** Requests that began and ended within a minute were let in within it, and that may be so many at most. */
+/** Returns the violations of rate limits. Requests that began and ended within a minute were admitted within it. */
 function windowsExceeded(cluster: Cluster, seen: readonly Seen[], faults: readonly FaultTimes[]): string[] {
   const complaints: string[] = [];
   const losses = faults.filter(({ loses_windows }) => loses_windows);

@@ -4,19 +4,19 @@ import { CLIENT_TIMEOUT_MS } from '../../src/client-timeout.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { SMALL_REQUEST } from '../../test/support/requests.ts';
 
-/** Before a client asks again that was refused or cut. */
+/** The delay before a client retries after a refusal or a cut. */
 const REFUSED_WAIT_MS = 200;
 
-/** What became of one request. Times are those of `performance`. */
+/** The result of one request. Times are those of `performance.now()`. */
 export interface Seen {
   readonly from_ms: number;
   readonly to_ms: number;
   readonly organization: number;
-  /** 200, or the code of the refusal, or what the balancer did. */
+  /** 200, the code of the refusal, or an error of the balancer. */
   readonly outcome: string;
-  /** Null where no node answered. */
+  /** Null if no node answered. */
   readonly request_id: string | null;
-  /** What a 200 says that it cost. */
+  /** The cost in a 200. */
   readonly cost_micros: number | null;
 }
 
@@ -24,7 +24,7 @@ const ANSWER = Type.Object({ usage: Type.Object({ cost_usd: Type.Number() }) });
 const ERROR = Type.Object({ error: Type.Object({ code: Type.String() }) });
 const BODY = JSON.stringify(SMALL_REQUEST);
 
-/** Clients that ask one request after the other, each for one of the organizations, until they are stopped. */
+/** Clients of the organizations, which send one request after the other until they are stopped. */
 export class Clients {
   readonly seen: Seen[] = [];
   readonly #running: Promise<unknown>;
@@ -43,7 +43,7 @@ export class Clients {
     );
   }
 
-  /** Resolves when the last answer is there. */
+  /** Stops the clients. Resolves after the last answer. */
   async stop(): Promise<void> {
     this.#is_over = true;
     await this.#running;
@@ -92,11 +92,11 @@ export class Clients {
   }
 }
 
-/** The connection to the node broke before its answer was there. */
+/** The connection to the node broke before its answer. */
 export const CUT = '502 cut';
 /** The balancer has no node. */
 export const NO_NODE = '503 no node';
-/** A client that waited as long as the contract says; nobody may have to. */
+/** A client waited for the contract's timeout, which must not happen. */
 export const NO_ANSWER = `no answer in ${CLIENT_TIMEOUT_MS / 1_000} s`;
 
 const BALANCER_OUTCOMES: Readonly<Record<number, string>> = { 502: CUT, 503: NO_NODE };

@@ -19,21 +19,21 @@ import type { DatabaseWay, Network, Place } from './network.ts';
 const DATABASE = 'cluster';
 const SETTINGS = {
   listen_addresses: '*',
-  // Before a standby that lost its primary looks for it again: commits wait for it meanwhile.
+  // The delay before a standby reconnects to its primary. Commits wait meanwhile.
   wal_retrieve_retry_interval: '200ms',
 };
 
-/** An organization of the load, with what it may do. */
+/** An organization of the load, and its limits. */
 export interface ClusterOrganization {
   readonly id: string;
   readonly key: string;
   readonly credit_micros: number;
   readonly requests_per_minute: number;
-  /** What its clients may be refused with because of that. */
+  /** The refusal that its limits may cause. */
   readonly refusal: '402 insufficient_credit' | '429 rate_limit_exceeded' | null;
 }
 
-/** What the organizations of the load are given: some have no bounds, one little credit, one a rate limit. */
+/** The limits of the load's organizations: some have none, one has little credit, one a rate limit. */
 const ORGANIZATIONS = [
   { credit_micros: 1_000_000_000, requests_per_minute: 1_000_000, refusal: null },
   { credit_micros: 1_000_000_000, requests_per_minute: 1_000_000, refusal: null },
@@ -41,17 +41,17 @@ const ORGANIZATIONS = [
   { credit_micros: 1_000_000_000, requests_per_minute: 120, refusal: '429 rate_limit_exceeded' },
 ] as const;
 
-/** How a cluster is made. */
+/** Options of a cluster. */
 export interface ClusterOptions {
-  /** A second PostgreSQL that follows the first one, which waits for it at every commit. */
+  /** True for a synchronous standby. */
   readonly has_standby: boolean;
   readonly network: Network;
 }
 
-/** A `tds serve` of the cluster, through its restarts. */
+/** A `tds serve` of the cluster, across its restarts. */
 export class ClusterNode {
   server: ServerProcess | undefined;
-  /** Its name in the table `nodes`; another one after each start. */
+  /** Its name in the table `nodes`, which changes with each start. */
   id = '';
 
   constructor(
@@ -91,7 +91,7 @@ export class Cluster {
     }
   }
 
-  /** The server that is written to. */
+  /** The primary server. */
   get primary(): PostgresServer {
     const [first] = this.#servers;
     if (first === undefined) throw new Error('there is no database');
@@ -108,7 +108,7 @@ export class Cluster {
     return second;
   }
 
-  /** The database's address for whoever is not a node. */
+  /** The database's address for other processes than nodes. */
   get database_url(): string {
     return this.primary.url(DATABASE);
   }
@@ -119,7 +119,7 @@ export class Cluster {
     return await this.#connection.db.$client.unsafe<Row[]>(statement, [...parameters]);
   }
 
-  /** Starts a node that does not run, and puts it behind the balancer. */
+  /** Starts a stopped node, and adds it to the balancer. */
   async startNode(node: ClusterNode): Promise<void> {
     const url = new URL(this.database_url);
     const { host, port } = node.database;
@@ -139,7 +139,7 @@ export class Cluster {
     await this.balancer.setAddress(node.name, address);
   }
 
-  /** How many holds that a node placed have no end. */
+  /** Resolves with the number of a node's open holds. */
   async openHolds(node_id: string): Promise<number> {
     const [row] = await this.query<{ open: number }>(
       `SELECT count(*)::integer AS open FROM ledger_entries AS held WHERE kind = 'hold' AND process_id = $1
@@ -153,7 +153,7 @@ export class Cluster {
     return (await this.query('SELECT id FROM nodes WHERE id = $1', [node_id])).length > 0;
   }
 
-  /** Makes the standby the primary, at the same address. The server before must not run any more: it is removed. */
+  /** Promotes the standby at the same address. Removes the old primary, which must not run any more. */
   async failOver(): Promise<void> {
     const { primary, standby } = this;
     await runToEnd(standby.command('pg_ctl', 'promote', '--wait', '--pgdata', join(standby.folder, 'data')));
@@ -164,7 +164,7 @@ export class Cluster {
     this.network.pointTo(standby);
   }
 
-  /** A copy of the primary that follows it; from now on the primary waits for it at every commit. */
+  /** Adds a synchronous standby. */
   async addStandby(): Promise<void> {
     const { primary } = this;
     const place = this.network.place('database');

@@ -1,9 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/**
- * The address at which a node finds the database, whichever server is the primary. The way there can be cut in silence:
- * connections stay open, and nothing passes.
- */
+/** The address of the current primary for a node. It can be cut silently: connections stay open, and nothing passes. */
 export class DatabaseAddress {
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -29,7 +26,7 @@ export class DatabaseAddress {
     return address.port;
   }
 
-  /** New connections go to that server, and those to the one before end. */
+  /** Points new connections to that server, and closes the others. */
   pointTo(port: number): void {
     this.#target_port = port;
     this.#endAll();

@@ -1,27 +1,27 @@
 import { pausePostgres } from '../../test/support/paused-postgres.ts';
 import type { Cluster, ClusterNode } from './cluster.ts';
 
-/** A dead node's holds are released by the others within this time. */
+/** The longest time until other nodes release a dead node's holds. */
 const RELEASED_MS = 30_000;
 const POLL_MS = 250;
-/** Before a node that was killed is started again. */
+/** The time before a killed node is started again. */
 const DOWN_MS = 2_000;
 
-/** Something that goes wrong in a cluster, and is mended. */
+/** A fault of a cluster, and its repair. */
 export interface Fault {
   readonly name: string;
-  /** What it needs of the cluster, before anything is measured. */
+  /** Prepares the cluster, before the measurement. */
   readonly prepare?: (cluster: Cluster) => Promise<void>;
-  /** Resolves when it is mended, with what is to be seen later, and what does not hold. */
+  /** Resolves after the repair, with later checks and complaints. */
   readonly run: (cluster: Cluster) => Promise<FaultResult>;
-  /** Whether the newest requests may be missing in the rate windows afterwards, which are not flushed at once. */
+  /** True if the newest requests may be missing in the rate windows, which are not flushed at once. */
   readonly loses_windows?: true;
 }
 
 export interface FaultResult {
   readonly notes: readonly string[];
   readonly complaints: readonly string[];
-  /** What is looked at while the load goes on. */
+  /** A check that runs while the load continues. */
   readonly later?: Promise<FaultResult>;
 }
 
@@ -31,7 +31,7 @@ function nodeOf(cluster: Cluster, index: number): ClusterNode {
   return node;
 }
 
-/** `kill -9` of a node, and its start again. */
+/** Returns the fault: `kill -9` of a node, and its restart. */
 export function kill(index: number): Fault {
   return {
     name: 'kill -9 of a node, started again',
@@ -64,7 +64,7 @@ async function untilReleased(cluster: Cluster, id: string, from_ms: number): Pro
   return { notes: [`released after ${seconds} s`], complaints: [] };
 }
 
-/** A node that is paused for so long and goes on: it lives, so that nobody may release its holds. */
+/** Returns the fault: a node is paused and resumed. It lives, so that nobody may release its holds. */
 export function pause(index: number, seconds: number): Fault {
   return {
     name: `SIGSTOP of a node for ${seconds} s`,
@@ -72,7 +72,7 @@ export function pause(index: number, seconds: number): Fault {
       const node = nodeOf(cluster, index);
       node.running.signal('SIGSTOP');
       const ends_ms = performance.now() + seconds * 1_000;
-      // What it had sent before is done by then.
+      // Its earlier statements have ended by then.
       await Bun.sleep(2_000);
       const first = await cluster.openHolds(node.id);
       await Bun.sleep(ends_ms - performance.now());
@@ -99,7 +99,7 @@ export const RESTART: Fault = {
   },
 };
 
-/** Nothing passes between a node and the database, and neither is told. */
+/** Returns the fault: the network between a node and the database is cut silently. */
 export function cut(index: number, seconds: number): Fault {
   return {
     name: `cut between a node and the database for ${seconds} s`,
@@ -114,7 +114,7 @@ export function cut(index: number, seconds: number): Fault {
   };
 }
 
-/** The database's machine stands still for so long: connections stay open, and nothing is answered. */
+/** Returns the fault: the database's machine stops for a time. Connections stay open without answers. */
 export function hang(seconds: number): Fault {
   return {
     name: `primary hangs for ${seconds} s`,
@@ -140,8 +140,8 @@ export const FAILOVER: Fault = {
 };
 
 /**
- * The standby hangs for so long, so that no commit may be acknowledged. Then the primary is killed, and the standby
- * promoted: what was acknowledged meanwhile would be lost.
+ * Returns the fault: the standby hangs, so that no commit may be acknowledged. Then the primary is killed, and the
+ * standby promoted, which would lose acknowledged commits.
  */
 export function failOverBehind(seconds: number): Fault {
   return {

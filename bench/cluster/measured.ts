@@ -1,7 +1,7 @@
 import { quantile } from '../support/statistics.ts';
 import { CUT, NO_NODE, type Seen } from './clients.ts';
 
-/** When a fault began and was mended, and how long before and after it is looked at. */
+/** The times of a fault's begin and repair, and of the measurement around it. */
 export interface FaultTimes {
   readonly name: string;
   readonly before_ms: number;
@@ -11,22 +11,22 @@ export interface FaultTimes {
   readonly loses_windows: boolean;
 }
 
-/** What clients saw in one phase of a fault. */
+/** The clients' results in one phase of a fault. */
 export interface Phase {
   readonly fault: string;
   readonly phase: 'before' | 'during' | 'after';
   readonly seconds: number;
   readonly answered_per_s: number;
-  /** Of the requests that were answered with 200. */
+  /** The latencies of requests with a 200. */
   readonly median_ms: number;
   readonly p99_ms: number;
-  /** The longest time in which nobody was answered. */
+  /** The longest time without any answer. */
   readonly gap_ms: number;
-  /** What clients were told instead, without what their organization's own bounds cause. */
+  /** The other answers, without those due to an organization's own limits. */
   readonly refusals: ReadonlyMap<string, number>;
 }
 
-/** What a client may be told because of a fault, whatever its organization may do. */
+/** The answers that a fault may cause, for any organization. */
 export const ALLOWED = new Set([
   '200',
   CUT,
@@ -37,8 +37,8 @@ export const ALLOWED = new Set([
 ]);
 
 /**
- * A request belongs to the time during a fault if any of it did. The organizations' own refusals are those that they get
- * without any fault.
+ * Returns the phases of each fault. A request that overlaps a fault belongs to it. Refusals due to an organization's
+ * own limits do not count.
  */
 export function phasesOf(
   seen: readonly Seen[],
@@ -82,7 +82,7 @@ export function phasesOf(
 
 const number = (value: number, digits = 0) => (Number.isNaN(value) ? '–' : value.toFixed(digits));
 
-/** The phases as a table in Markdown. */
+/** Returns the phases as a Markdown table. */
 export function tableOf(phases: readonly Phase[]): string {
   const rows = phases.map(
     ({ fault, phase, seconds, answered_per_s, median_ms, p99_ms, gap_ms, refusals }) => {

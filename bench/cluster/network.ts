@@ -1,32 +1,32 @@
 import type { PostgresPlace, PostgresServer } from '../../test/support/postgres.ts';
 import { DatabaseAddress } from './database-address.ts';
 
-/** Where a process of the cluster runs. */
+/** The place of a process of the cluster. */
 export type Place = Required<Pick<PostgresPlace, 'host' | 'inside'>> & Pick<PostgresPlace, 'port'>;
 
 /** A node's way to the database. */
 export interface DatabaseWay {
-  /** What the node connects to, whichever server is the primary. */
+  /** The address to which the node connects, whichever server is the primary. */
   readonly host: string;
   readonly port: number;
-  /** Nothing passes any more, and neither side is told. */
+  /** Cuts the way silently. */
   cut(): void;
   restore(): void;
 }
 
-/** What joins the processes of a cluster. */
+/** The network of a cluster's processes. */
 export interface Network {
-  /** What it is made of, in words. */
+  /** The description of the network. */
   readonly description: string;
   /** A new place for a node or a server. */
   place(kind: 'node' | 'database'): Place;
   databaseWay(node: Place): Promise<DatabaseWay>;
-  /** From now on the database's address leads to that server. */
+  /** Points the database's address to that server. */
   pointTo(server: PostgresServer): void;
   remove(): void;
 }
 
-/** Everything at 127.0.0.1. A proxy before each node makes the cuts, and follows the primary. */
+/** A network at 127.0.0.1. A proxy for each node makes the cuts, and follows the primary. */
 export class LoopbackNetwork implements Network {
   readonly description = 'loopback, with proxies before the database';
   readonly #addresses: DatabaseAddress[] = [];
@@ -65,9 +65,9 @@ interface Namespace extends Place {
 }
 
 /**
- * A network namespace for each process, joined by bridges: one for clients, one for the database. A cut takes a cable out
- * of the bridge, and each end believes that it is still connected. The database's address is one that moves to the
- * primary, so that a server's keepalives reach the nodes themselves. Needs root and `ip`.
+ * A network namespace for each process, joined by bridges: one for clients, one for the database. A cut unplugs the
+ * bridge's cable, and each end stays connected. The database's address is one that moves to the primary, so that a
+ * server's keepalives reach the nodes themselves. Needs root and `ip`.
  */
 export class NamespaceNetwork implements Network {
   readonly description = 'network namespaces, with a database address that moves';
@@ -83,7 +83,7 @@ export class NamespaceNetwork implements Network {
       [this.#clients, 0],
       [this.#database, 1],
     ] as const) {
-      // Of its own: else it has a port's, and another one when that port is cut, which others do not notice for a while.
+      // The bridge has its own MAC. Otherwise it takes a port's, and changes it unnoticed when that port is cut.
       ip('link', 'add', bridge, 'address', `02:00:00:00:00:0${net}`, 'type', 'bridge');
       ip('address', 'add', `${this.#subnet}.${net}.1/24`, 'dev', bridge);
       ip('link', 'set', bridge, 'up');
@@ -124,7 +124,7 @@ export class NamespaceNetwork implements Network {
       ip('-n', this.#floats_at, 'address', 'del', floating, 'dev', `${this.#floats_at}${DATABASE_END}i`);
     ip('-n', name, 'address', 'add', floating, 'dev', `${name}${DATABASE_END}i`);
     this.#floats_at = name;
-    // In place of the announcement that whoever moves an address makes.
+    // This replaces the announcement of a moved address.
     for (const one of this.#namespaces) ip('-n', one.name, 'neighbour', 'flush', 'all');
     ip('neighbour', 'flush', 'dev', this.#database);
   }
@@ -160,7 +160,7 @@ function ip(...args: readonly string[]): void {
   if (!success) throw new Error(`ip ${args.join(' ')}: ${stderr.toString()}`);
 }
 
-/** Whether this process may make network namespaces and join them. */
+/** Returns true if this process may create and join network namespaces. */
 export function hasNamespaces(): boolean {
   if (Bun.which('ip') === null) return false;
   const name = `t${process.pid}p`;

@@ -4,17 +4,17 @@ import { Cluster, type ClusterOptions } from './cluster.ts';
 import type { Fault, FaultResult } from './faults.ts';
 import { type FaultTimes, type Phase, phasesOf } from './measured.ts';
 
-/** After a fault is mended, clients are answered again within this time. */
+/** The longest time from a fault's repair to the clients' first answer. */
 const RECOVERY_MS = 30_000;
 const POLL_MS = 50;
 
-/** How a cluster is put to the proof. */
+/** Options of a run. */
 export interface RunOptions extends ClusterOptions {
   readonly clients: number;
   readonly faults: readonly Fault[];
-  /** How long the load is looked at before each fault, and after it. */
+  /** The time measured before and after each fault. */
   readonly quiet_ms: number;
-  /** Is told of what goes on. */
+  /** Called with each line of progress. */
   readonly onProgress: (line: string) => void;
 }
 
@@ -23,7 +23,7 @@ export interface RunResult extends BooksResult {
   readonly notes: readonly string[];
 }
 
-/** Runs the faults one after the other under load, then stops the nodes and looks at the books. */
+/** Runs the faults one after the other under load, then stops the nodes and checks the books. */
 export async function runCluster(options: RunOptions): Promise<RunResult> {
   const { faults, quiet_ms, onProgress } = options;
   const cluster = await Cluster.start(options);
@@ -70,7 +70,7 @@ export async function runCluster(options: RunOptions): Promise<RunResult> {
   }
 }
 
-/** Waits for an answer to a request that began after that time. */
+/** Resolves with true after an answer to a request that began after that time. */
 async function isAnswered(clients: Clients, from_ms: number): Promise<boolean> {
   for (
     const late_ms = performance.now() + RECOVERY_MS;

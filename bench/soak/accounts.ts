@@ -4,22 +4,22 @@ import { textField } from '../../test/cli/support.ts';
 import type { Client } from './observed.ts';
 import type { Served } from './served.ts';
 
-/** Everybody who asks, and whose credit the operator tops up. */
+/** All clients, and the organizations that the operator tops up. */
 export interface Accounts {
   /** Several organizations with several projects each. */
   readonly working: readonly Client[];
   readonly organizations: readonly string[];
-  /** Clients of projects of their own, so that their unseen charges are told apart. */
+  /** Clients with separate projects, so that their unseen charges can be told apart. */
   readonly leaving: Client;
   readonly huge: Client;
   readonly crowd: Client;
-  /** Its organization may ask twice a second. */
+  /** A client whose organization may ask twice a second. */
   readonly limited: Client;
   readonly unpaid: Client;
   readonly spent: Client;
-  /** What all organizations start with. */
+  /** The initial credit of all organizations. */
   readonly credit_micros: number;
-  /** The project in which keys come and go. */
+  /** The project whose keys change. */
   readonly changing_project_id: string;
 }
 

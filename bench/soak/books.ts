@@ -4,7 +4,7 @@ import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import type { Acknowledged, Observed } from './observed.ts';
 import type { Served } from './served.ts';
 
-/** A charge as the ledger has it. */
+/** A charge of the ledger. */
 export interface Charge {
   readonly id: number;
   readonly request_id: string;
@@ -19,13 +19,13 @@ export interface Backup {
   readonly begun_ms: number;
 }
 
-/** The charges of one project that no client was told of. */
+/** The charges of one project without a seen answer. */
 export interface UnseenCharges {
   readonly project_id: string;
   readonly charges: readonly Charge[];
 }
 
-/** What the books add up to, and what the clients were told. */
+/** The totals of the books, and those of the clients' answers. */
 export interface BooksReport {
   readonly charges: number;
   readonly charged_micros: number;
@@ -38,7 +38,7 @@ export interface BooksReport {
 }
 
 /**
- * Holds the ledger, and what each backup restores, against what clients were told; complains of every difference. The
+ * Compares the ledger and each restored backup with the clients' answers, and complains of every difference. The
  * service has ended.
  */
 export async function checkBooks(
@@ -111,7 +111,7 @@ function topUps(db: Db): number {
   );
 }
 
-/** Every acknowledged charge is among the charges, once and with its cost. */
+/** Checks that every acknowledged charge is stored once and with its cost. */
 function checkAcknowledged(
   observed: Observed,
   charges: readonly Charge[],
@@ -127,7 +127,7 @@ function checkAcknowledged(
   }
 }
 
-/** The charges that nobody was told of: of a project no more than its requests without an answer that was seen. */
+/** Returns the charges without a seen answer. A project may not have more than its requests without a seen answer. */
 function unseenCharges(observed: Observed, charges: readonly Charge[]): readonly UnseenCharges[] {
   const by_project = Map.groupBy(
     charges.filter(({ request_id }) => !observed.acknowledged.has(request_id)),
@@ -143,7 +143,7 @@ function unseenCharges(observed: Observed, charges: readonly Charge[]): readonly
   });
 }
 
-/** Restores the backup elsewhere: one moment of the ledger, not before anything that was told before it began. */
+/** Restores a backup elsewhere. It must be one state of the ledger, with all charges acknowledged before it began. */
 async function checkBackup(
   served: Served,
   observed: Observed,
@@ -168,7 +168,7 @@ async function checkBackup(
   }
 }
 
-/** What they cost together. */
+/** Returns the sum of the costs. */
 export function sumOf(charges: readonly { readonly cost_micros: number }[]): number {
   return charges.reduce((sum, { cost_micros }) => sum + cost_micros, 0);
 }

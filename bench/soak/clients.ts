@@ -5,14 +5,14 @@ import { DIFFERENT_REQUESTS, flawOf, repeatable, type ValidRequest, validRequest
 
 export const WORKING_CLIENTS = 16;
 const LEAVING_CLIENTS = 2;
-/** Clients leave at any time up to about when they would be answered. */
+/** The longest time after which a client leaves: about that of an answer. */
 const LEAVES_AFTER_MS_MAX = 600;
-/** Between two refusals: fewer come than are answered in a minute. */
+/** The pause between two refusals, so that they stay below the free refusals of a minute. */
 const INVALID_PAUSE_MS = 60;
 const RETRY_MS = 200;
-/** Between two rounds of huge requests, which would take a fair share of the model's time, and that is most of it. */
+/** The pause between two huge requests, whose fair share would be most of the model's time. */
 const HUGE_PAUSE_MS = 15_000;
-/** One request in so many has a record that comes again, whose answer must be the same. */
+/** One request in this many repeats a record, whose answer must be the same. */
 const REPEATED_ONE_IN = 2;
 const NEARLY_A_MEGABYTE = 1_000_000;
 const OPTIONS_MAX = 255;
@@ -30,7 +30,7 @@ export class Clients {
     private readonly isOver: () => boolean,
   ) {}
 
-  /** Asks every request that will come again once, alone: what it is answered is what it must always be answered. */
+  /** Asks every repeated request once, alone. Its answer must never change. */
   async learnAnswers(): Promise<void> {
     const [client] = this.accounts.working;
     if (client === undefined) return;
@@ -42,7 +42,7 @@ export class Clients {
     }
   }
 
-  /** Asks the largest request, alone: how long it takes then says how long it may take later. */
+  /** Measures the largest request alone, which bounds its later latency. */
   async learnHugeLatency(): Promise<void> {
     const answer = await this.askValid(this.accounts.huge, longestRequest('alone'));
     if (answer?.status !== 200) throw new Error('The largest request was not answered.');
@@ -56,7 +56,7 @@ export class Clients {
     await Promise.all([...working, ...leaving, this.#askWrongly(), this.#askHugely(), this.#askTooOften()]);
   }
 
-  /** Asks a request that is in order, and notes what is wrong with a 200. */
+  /** Asks a valid request, and complains of a wrong 200. */
   async askValid(client: Client, request: ValidRequest, leaves?: AbortSignal): Promise<Answer | null> {
     const answer = await this.observed.ask(client, request, leaves);
     if (answer?.status !== 200) return answer;
@@ -88,7 +88,7 @@ export class Clients {
     }
   }
 
-  /** Goes away before it is answered, mostly. */
+  /** Mostly leaves before its answer. */
   async #leave(index: number): Promise<void> {
     for (let turn = index; !this.isOver(); turn += 1) {
       const leaving = new AbortController();
@@ -126,7 +126,7 @@ export class Clients {
     return { kind, key: key === 'unknown' ? UNKNOWN_KEY : null, project_id: null };
   }
 
-  /** The longest record, the most questions, the most options, and as much JSON as fits. */
+  /** Asks with the longest record, the most questions, the most options, and the largest JSON. */
   async #askHugely(): Promise<void> {
     const options = Array.from({ length: OPTIONS_MAX }, (_, index) => [`option ${index}`, null] as const);
     const many = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`question ${index}`, IS_LATE]));
@@ -147,13 +147,13 @@ export class Clients {
     }
   }
 
-  /** Waits, but no longer than the soak goes on. */
+  /** Waits, but not beyond the end of the soak. */
   async #pause(for_ms: number): Promise<void> {
     for (const end_ms = Date.now() + for_ms; Date.now() < end_ms && !this.isOver(); )
       await Bun.sleep(RETRY_MS);
   }
 
-  /** Asks faster than its organization may. */
+  /** Asks faster than its organization's limit. */
   async #askTooOften(): Promise<void> {
     while (!this.isOver()) {
       const answer = await this.askValid(this.accounts.limited, validRequest(0));
@@ -165,7 +165,7 @@ export class Clients {
   }
 }
 
-/** A request with the longest record; each `name` makes another, which no memory of records answers. */
+/** Returns a request with the longest record. Each `name` makes a new record, without a kept prefix. */
 function longestRequest(name: string): ValidRequest {
   const record = RECORD.repeat(NEARLY_A_MEGABYTE / RECORD.length);
   return fastRequest(`Case ${name}. ${record}`, { late: IS_LATE });

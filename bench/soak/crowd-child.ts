@@ -1,23 +1,23 @@
 import { connect, type Socket } from 'node:net';
 
 /**
- * Connections that cost a service memory and give it little to do, in a process of its own. They are silent, were
- * answered once, send slowly or read slowly. Each is opened again a moment after it was closed. Prints a line of
- * JSON a second; ends with its standard input.
+ * A process of connections that cost a service memory and little work. They are silent, were answered once, send slowly
+ * or read slowly. Each is reopened soon after it was closed. Prints a line of JSON a second, and ends with its standard
+ * input.
  */
 
 const [address = '', key = '', idle = '0', slow = '0'] = process.argv.slice(2);
 const { hostname, port } = new URL(address);
 
-/** Fewer connections an address than the service takes from one. */
+/** Connections from one address, fewer than the service accepts. */
 const PER_ADDRESS = 700;
-/** One idle connection in so many never says anything. */
+/** One idle connection in this many never sends anything. */
 const SILENT_ONE_IN = 5;
-/** One slow connection in so many reads slowly, the others send slowly. */
+/** One slow connection in this many reads slowly. The others send slowly. */
 const READS_SLOWLY_ONE_IN = 5;
-/** The opening of all is spread over this long, as is their return while nobody listens. */
+/** The time over which all are opened, and reopened while nobody listens. */
 const OPENING_MS = 5_000;
-/** A connection that the service closed, as it does with those that say nothing, comes again within this time. */
+/** The longest time before a connection that the service closed is reopened. */
 const RETURN_MS = 1_000;
 const TICK_MS = 1_000;
 /** The largest response that needs no key, as often as one connection may ask before it is answered. */
@@ -80,7 +80,7 @@ for (let index = 0; index < Number(idle) + Number(slow); index += 1) reopen(inde
 setInterval(() => {
   for (const socket of open.get('slow head') ?? []) socket.write('x: y\r\n');
   for (const socket of open.get('slow body') ?? []) socket.write('a');
-  // One more piece of what has come.
+  // Slow readers read one more piece.
   for (const socket of open.get('slow reader') ?? []) socket.resume();
   const counts = Object.fromEntries([...open].map(([kind, sockets]) => [kind, sockets.size]));
   process.stdout.write(`${JSON.stringify({ open: counts, statuses })}\n`);

@@ -8,10 +8,10 @@ const Report = Type.Object({
   statuses: Type.Record(Type.String(), Type.Number()),
 });
 
-/** What idle connections may be told: nothing, that they are alive, or that they took too long. */
+/** The statuses that idle connections may get. */
 const EXPECTED = /^(silent 408|answered once (200|408)|slow (head|body) (408|503)|slow reader 200)$/;
 
-/** The idle and slow connections, in a process of their own. */
+/** The idle and slow connections, in their own process. */
 export class Crowd {
   readonly #child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>;
   readonly #read: Promise<void>;
@@ -28,22 +28,22 @@ export class Crowd {
     this.#read = this.#readReports();
   }
 
-  /** Idle connections that are open. */
+  /** The number of open idle connections. */
   get idle(): number {
     return this.#openOf('silent') + this.#openOf('answered once');
   }
 
-  /** Slow connections that are open. */
+  /** The number of open slow connections. */
   get slow(): number {
     return this.#openOf('slow head') + this.#openOf('slow body') + this.#openOf('slow reader');
   }
 
-  /** How often which kind of connection was told which status. */
+  /** The counts of statuses by kind of connection. */
   get statuses(): Readonly<Record<string, number>> {
     return this.#report.statuses;
   }
 
-  /** The statuses that no such connection should be told. */
+  /** Returns the statuses that no such connection should get. */
   unexpected(): readonly string[] {
     return Object.keys(this.statuses).filter((one) => !EXPECTED.test(one));
   }

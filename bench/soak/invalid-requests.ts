@@ -1,10 +1,10 @@
 import { BODY_BYTES_MAX } from '../../src/http/body-bytes.ts';
 
-/** A request that is refused, and what for. */
+/** An invalid request, and its refusal. */
 export interface InvalidRequest {
   readonly status: number;
   readonly code: string;
-  /** Whose key it is sent with; `none` and `unknown` are no keys. */
+  /** The key of the request; `none` and `unknown` are no valid keys. */
   readonly key: 'good' | 'none' | 'unknown' | 'unpaid' | 'spent';
   readonly path: string;
   readonly method: 'GET' | 'POST';
@@ -30,12 +30,12 @@ function decision(
   return { status, code, key, path: '/v1/decisions', method: 'POST', body: text };
 }
 
-/** A question about the record, with other fields than are valid. */
+/** Returns a body with an invalid question about the record. */
 function asks(question: unknown): unknown {
   return { ...RECORD, questions: { asked: question } };
 }
 
-/** Every refusal that a client can bring about by itself. */
+/** Every refusal that a client alone can cause. */
 export const INVALID_REQUESTS: readonly InvalidRequest[] = [
   decision(400, 'invalid_json', '{"model": "decision-1", '),
   decision(400, 'invalid_json', ''),

@@ -3,10 +3,10 @@ import { field } from '../../test/cli/support.ts';
 import { chargedMicros } from './requests.ts';
 import type { Served } from './served.ts';
 
-/** Organizations whose requests are at the model at once, each of which gets its share of it. */
+/** The number of organizations with requests at the model at once, which share it. */
 const ORGANIZATIONS_AT_MODEL = 6;
 
-/** Who asks: counted under `kind`, and paid by the project. */
+/** A client, counted under `kind`. Its project pays. */
 export interface Client {
   readonly kind: string;
   readonly key: string | null;
@@ -19,7 +19,7 @@ export interface HttpRequest {
   readonly body?: string | undefined;
 }
 
-/** What a client was told. */
+/** The answer to a client. */
 export interface Answer {
   readonly status: number;
   /** The error's code; empty for a 200. */
@@ -30,27 +30,27 @@ export interface Answer {
   readonly latency_ms: number;
 }
 
-/** A charge that a client was told of, with when it was. */
+/** A charge in a client's answer, with its time. */
 export interface Acknowledged {
   readonly cost_micros: number;
   readonly project_id: string | null;
   readonly at_ms: number;
 }
 
-/** A model is warm again that long after a start, on a busy machine. */
+/** The longest warm-up of a model after a start, on a busy machine. */
 const WARMING_MS = 60_000;
 const WRONG_KEPT = 30;
 const QUEUE_FULL = 'Too many requests are waiting for the model.';
 
-/** Everything that the clients saw, and what of it must not be. */
+/** All observations of the clients, and the complaints. */
 export class Observed {
   readonly acknowledged = new Map<string, Acknowledged>();
-  /** Requests whose answer nobody saw, by project: only they can be charged without a client that knows. */
+  /** The number of requests without a seen answer, by project. Only they can have an unseen charge. */
   readonly unseen = new Map<string | null, number>();
   readonly counts = new Map<string, Map<string, number>>();
-  /** When a working client was answered, and how long it had waited. */
+  /** The times and latencies of working clients' answers. */
   readonly waits: { readonly at_ms: number; readonly latency_ms: number }[] = [];
-  /** How many waited longer than clients do, by kind, answered or not. */
+  /** The number of requests beyond the clients' timeout, by kind, answered or not. */
   readonly late = new Map<string, number>();
   readonly #wrong: string[] = [];
   #wrong_not_kept = 0;
@@ -58,7 +58,7 @@ export class Observed {
 
   constructor(private readonly served: Served) {}
 
-  /** Notes what must not be, and says so at once. */
+  /** Records a complaint, and prints it at once. */
   complain(sentence: string): void {
     if (this.#wrong.length === WRONG_KEPT) {
       this.#wrong_not_kept += 1;
@@ -68,15 +68,15 @@ export class Observed {
     process.stderr.write(`\n${sentence}\n`);
   }
 
-  /** What must not be and was, in sentences. */
+  /** Returns the complaints, in sentences. */
   complaints(): readonly string[] {
     const more = this.#wrong_not_kept;
     return more === 0 ? this.#wrong : [...this.#wrong, `${more} more sentences of this kind.`];
   }
 
   /**
-   * Says how long the largest request takes alone. At saturation it is answered later than a client would wait, and must
-   * still be answered: it may wait as long as clients do for its turn, and then gets its share of the model.
+   * Sets the latency of the largest request alone. At saturation its answer may take longer than a client's timeout. It
+   * may wait as long as clients do, and then gets its share of the model.
    */
   setHugeLatency(alone_ms: number): void {
     this.#huge_patience_ms = CLIENT_TIMEOUT_MS + ORGANIZATIONS_AT_MODEL * alone_ms;
@@ -87,15 +87,15 @@ export class Observed {
     this.counts.set(kind, of_kind.set(outcome, (of_kind.get(outcome) ?? 0) + 1));
   }
 
-  /** How often any client, or those of a kind, saw the outcome. */
+  /** Returns the count of an outcome, of all clients or of a kind. */
   total(outcome: string, kind?: string): number {
     const kinds = kind === undefined ? [...this.counts.values()] : [this.counts.get(kind)];
     return kinds.reduce((sum, of_kind) => sum + (of_kind?.get(outcome) ?? 0), 0);
   }
 
   /**
-   * Sends a request and notes what came back. Null where no whole answer did: then the client has left, or the service
-   * was down, and takes requests again. Anything else is noted as wrong.
+   * Sends a request and records the answer. Resolves with null without a whole answer: the client has left, or the
+   * service was down and is up again. Anything else is a complaint.
    */
   async ask(client: Client, request: HttpRequest, leaves?: AbortSignal): Promise<Answer | null> {
     const sent_ms = Date.now();
@@ -119,7 +119,7 @@ export class Observed {
     }
   }
 
-  /** Ends when the client would not wait any longer; never for the huge one until it is known what it takes alone. */
+  /** Returns the signal of the client's timeout. The huge client has none until its latency alone is known. */
   #patience({ kind }: Client): AbortSignal {
     if (kind !== 'huge') return AbortSignal.timeout(CLIENT_TIMEOUT_MS);
     return Number.isFinite(this.#huge_patience_ms)

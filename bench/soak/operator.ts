@@ -8,22 +8,22 @@ import type { Client, Observed } from './observed.ts';
 import { validRequest } from './requests.ts';
 import type { Served } from './served.ts';
 
-/** What is done when, as shares of the whole time. Most of it is one long life of the service. */
+/** The times of actions, as shares of the whole time. Most of it is one long life of the service. */
 const KILLS = [0.1, 0.22, 0.9];
 const BACKUPS = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
 const RELOADS = [0.15, 0.3, 0.45, 0.55, 0.7, 0.85];
 
-/** Full within a minute: what grows after that is no cache. */
+/** The cache is full within a minute, so that later growth is no cache. */
 const PREFIX_CACHE_MEGABYTES = 32;
-/** Between two rounds of keys and top-ups. */
+/** The pause between two rounds of keys and top-ups. */
 const ROUND_MS = 5_000;
-/** A key that was revoked works up to that long (contract: lookups are cached 60 seconds). */
+/** The longest time that a revoked key still works (contract: lookups are cached 60 seconds). */
 const REVOKED_WITHIN_MS = 60_000;
 const TOP_UP_DOLLARS = 5;
-/** How long the queue is so short that requests are refused. */
+/** The time with a queue so short that requests are refused. */
 const SHORT_QUEUE_MS = 3_000;
 
-/** The service's settings with a queue of that length; the other value changes with every reload. */
+/** Returns the service's settings with a queue of that length. The other value changes with every reload. */
 export function settings(queue_limit = 512, evaluation_timeout = 300): string {
   return `[model]
 prefix_cache = ${PREFIX_CACHE_MEGABYTES}
@@ -32,12 +32,12 @@ evaluation_timeout = ${evaluation_timeout}
 `;
 }
 
-/** Does to the service what operators do to it, and what happens to it, until `isOver`. */
+/** Does the operator's work on the service, and kills it, until `isOver`. */
 export class Operator {
   readonly backups: Backup[] = [];
   readonly done = new Map<string, number>();
   top_ups_micros = 0;
-  /** Clients that use keys which were revoked, until they are refused. */
+  /** Clients that use revoked keys until they are refused. */
   readonly #revoked: Promise<void>[] = [];
 
   constructor(
@@ -48,7 +48,7 @@ export class Operator {
     private readonly isOver: () => boolean,
   ) {}
 
-  /** Resolves when everything is done. What fails is complained of. */
+  /** Resolves when everything is done. Failures become complaints. */
   async run(from_ms: number, length_ms: number): Promise<void> {
     const timeline = [
       ...KILLS.map((at) => ({ at, what: 'kills', act: () => this.#kill() })),
@@ -94,7 +94,9 @@ export class Operator {
     this.backups.push({ file, begun_ms });
   }
 
-  /** A wrong file changes nothing, a short queue refuses, and a long one takes everything again. */
+  /**
+   * Reloads three times: a wrong file changes nothing, a short queue refuses, and a long one accepts everything again.
+   */
   async #reload(evaluation_timeout: number): Promise<void> {
     if (await this.served.reload('[model]\nqueue_limit = many\n')) throw new Error('A wrong file was taken.');
     const was_full = this.observed.total('502 model_unavailable');
@@ -106,7 +108,7 @@ export class Operator {
       throw new Error('A short queue refused nobody.');
   }
 
-  /** Credit by hand, and a payment that is confirmed. */
+  /** Adds credit by hand, and confirms a payment. */
   async #topUp(): Promise<void> {
     const { organizations } = this.accounts;
     const organization = organizations[(this.done.get('top-ups') ?? 0) % organizations.length] ?? '';
@@ -117,7 +119,7 @@ export class Operator {
     this.top_ups_micros += 2 * TOP_UP_DOLLARS * MICROS_PER_DOLLAR;
   }
 
-  /** A new key works at once, and a revoked one for a minute at most. */
+  /** Checks that a new key works at once, and a revoked one for a minute at most. */
   async #changeKeys(): Promise<void> {
     const project_id = this.accounts.changing_project_id;
     const created = await this.served.tds(['key', 'create', project_id, `Key ${Date.now()}`]);

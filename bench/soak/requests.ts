@@ -11,7 +11,7 @@ type Question =
   | { readonly type: 'score'; readonly criteria: readonly string[] };
 type Questions = Readonly<Record<string, Question & { readonly instructions: string }>>;
 
-/** A request that is in order. */
+/** A valid request. */
 export interface ValidRequest {
   readonly path: '/v1/decisions' | '/v1/systemone';
   readonly mode: Mode;
@@ -39,7 +39,7 @@ const RECORDS = [
   FIVE_QUESTIONS.state,
 ] as const;
 
-/** All question types, both modes, both paths and several lengths, again and again: always the same for a number. */
+/** Returns the valid request of a number, in a cycle of all question types, modes, paths and several lengths. */
 export function validRequest(number: number, record_prefix = ''): ValidRequest {
   const questions = QUESTION_SETS[number % QUESTION_SETS.length] ?? {};
   const mode = MODES[number % MODES.length] ?? 'fast';
@@ -48,22 +48,22 @@ export function validRequest(number: number, record_prefix = ''): ValidRequest {
   return { path, mode, questions, body: JSON.stringify({ model: 'decision-1', state, questions, mode }) };
 }
 
-/** After so many numbers the requests come again. */
+/** The number of different requests. */
 export const DIFFERENT_REQUESTS = 60;
 
 const RESPONSE = TypeCompiler.Compile(DecisionResponseSchema);
 
-/** What a 200 says was deducted, in micro-dollars; null for a body that is not a decision. */
+/** Returns the cost of a 200 in micro-dollars; null for a body that is not a decision. */
 export function chargedMicros(body: unknown): number | null {
   return RESPONSE.Check(body) ? Math.round(body.usage.cost_usd * MICROS_PER_DOLLAR) : null;
 }
 
-/** What an answer must equal when the same request comes again: all but id, time and latency. */
+/** Returns the part of an answer that must not change for the same request: all but id, time and latency. */
 export function repeatable(body: unknown): string | null {
   return RESPONSE.Check(body) ? JSON.stringify([body.answers, body.usage]) : null;
 }
 
-/** What is wrong with the body of a 200, in words; null for nothing. */
+/** Returns the flaw of a 200's body, in words; null for none. */
 export function flawOf(
   { mode, questions }: Pick<ValidRequest, 'mode' | 'questions'>,
   body: unknown,

@@ -10,7 +10,7 @@ import { byFifths, type Fifth, type Sample, type Window } from './samples.ts';
 import type { Served } from './served.ts';
 import type { LogReport } from './service-log.ts';
 
-/** Everything that was measured while the soak ran from `from_ms` to `to_ms`. */
+/** All measurements of the soak from `from_ms` to `to_ms`. */
 export interface Measured {
   readonly accounts: Accounts;
   readonly served: Served;
@@ -19,7 +19,7 @@ export interface Measured {
   readonly crowd: Crowd;
   readonly crowds: readonly { readonly idle: number; readonly slow: number }[];
   readonly samples: readonly Sample[];
-  /** Before the first client came and after the last one left. */
+  /** The samples before the first client and after the last one. */
   readonly before: Sample | null;
   readonly after: Sample | null;
   readonly from_ms: number;
@@ -28,23 +28,23 @@ export interface Measured {
 
 const MINUTE_MS = 60_000;
 const TOO_SHORT = 'too short to be judged';
-/** A process fills its caches and compiles its code for so long; afterwards its memory must be flat. */
+/** The time of filling caches and compiling code, after which memory must be flat. */
 const WARM_UP_MS = 120_000;
-/** In less time the swings of the garbage collector, some 10 %, hide whether it grows. */
+/** The shortest run whose memory is checked. In less time, garbage collection (some 10 %) hides growth. */
 const JUDGED_MIN_MS = 300_000;
-/** From the second fifth to the last it may grow by this share at most. */
+/** The largest growth from the second fifth to the last. */
 const MEMORY_GROWTH_MAX = 0.1;
 const DESCRIPTOR_GROWTH_MAX = 0.02;
-/** Descriptors or megabytes that come and go: a command beside the service, a backup. */
+/** The allowance for temporary descriptors or megabytes, such as those of a command or a backup. */
 const A_FEW = 8;
-/** The share of the connections that must be open at the median. */
+/** The smallest share of connections open at the median. */
 const CROWD_MIN = 0.9;
-/** The share of the working clients' requests that may be refused as `overloaded`. */
+/** The largest share of the working clients' requests that may be refused as `overloaded`. */
 const OVERLOADED_MAX = 0.01;
-/** An unseen charge of a client that did not leave was made at most so long before the kill that cut its answer. */
+/** The longest time between an unseen charge and the kill that cut its answer, for clients that did not leave. */
 const BEFORE_KILL_MAX_MS = 5_000;
 
-/** Checks what was measured, complains of what does not hold, and returns the Markdown table. */
+/** Checks the measurements, complains of violations, and returns the Markdown table. */
 export function results(
   measured: Measured,
   books: BooksReport,
@@ -137,7 +137,7 @@ function serviceRows({ observed, served, samples, before, after, from_ms, to_ms 
   ];
 }
 
-/** The charges that nobody was told of are those of clients that left, and of answers that a kill cut. */
+/** Checks that unseen charges belong to clients that left, or to answers cut by a kill. */
 function bookRows({ observed, served, operator, accounts }: Measured, books: BooksReport): readonly Row[] {
   const paid_micros = accounts.credit_micros + operator.top_ups_micros;
   if (paid_micros !== books.top_ups_micros)
@@ -182,10 +182,10 @@ function inSum(unseen: BooksReport['unseen'], requests: number): string {
   return `${charges.length} of ${dollars(sumOf(charges))}, of ${requests} requests without an answer`;
 }
 
-/** Complains where the last fifth has more than the second one, by more than that share and a few. */
+/** Complains if the last fifth exceeds the second one by more than that share and a few. */
 function checkFlat(observed: Observed, what: string, fifths: readonly Fifth[], share_max: number): void {
   const [second, last] = [fifths[1]?.median ?? Number.NaN, fifths.at(-1)?.median ?? Number.NaN];
-  // Not a number where nothing was measured.
+  // The values are NaN without measurements.
   if (!(last <= second * (1 + share_max) + A_FEW))
     observed.complain(
       `${what} grew from ${Math.round(second)} in the second fifth to ${Math.round(last)} in the last.`,

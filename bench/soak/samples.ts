@@ -4,32 +4,32 @@ import { median } from '../support/statistics.ts';
 const MEGABYTE = 1_048_576;
 const FIFTHS = 5;
 
-/** What the service used at one moment. */
+/** The service's resources at one time. */
 export interface Sample {
   readonly at_ms: number;
   readonly memory_mb: number;
   readonly descriptors: number;
 }
 
-/** From when until when, in Unix milliseconds. */
+/** A time window, in Unix milliseconds. */
 export interface Window {
   readonly from_ms: number;
   readonly to_ms: number;
 }
 
-/** A fifth of a time: how much was measured in it, and its median and maximum. */
+/** A fifth of a time: its number of values, median and maximum. */
 export interface Fifth {
   readonly count: number;
   readonly median: number;
   readonly max: number;
 }
 
-/** What the process uses now; null when it has just ended. */
+/** Returns the process's resources now; null if it has just ended. */
 export function sampleOf(pid: number): Sample | null {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
     const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(status)?.[1];
-    // A process that has ended has no memory, until it is waited for.
+    // A zombie process has no memory.
     if (kilobytes === undefined) return null;
     const descriptors = readdirSync(`/proc/${pid}/fd`).length;
     return { at_ms: Date.now(), memory_mb: (Number(kilobytes) * 1_024) / MEGABYTE, descriptors };
@@ -38,7 +38,7 @@ export function sampleOf(pid: number): Sample | null {
   }
 }
 
-/** The values by fifths of the time between the two. */
+/** Returns the values by fifths of the time between the two. */
 export function byFifths<T extends { readonly at_ms: number }>(
   all: readonly T[],
   measure: (one: T) => number,

@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { projectFile } from '../../src/project-root.ts';
 
 const POLL_MS = 20;
-/** How long a start, a stop or a reload may take on a busy machine. */
+/** The longest start, stop or reload on a busy machine. */
 const PATIENCE_MS = 120_000;
-/** Requests that began shortly before a change, or meet a connection that it closed, belong to it. */
+/** The margin around a change, for requests that began shortly before it or meet a closed connection. */
 const MARGIN_MS = 2_000;
 const RELOADED = '"msg":"the settings were read again';
 
-/** A time in which something is allowed to happen; Unix milliseconds. */
+/** A time window in which an outcome is allowed, in Unix milliseconds. */
 interface Window {
   readonly from_ms: number;
   to_ms: number;
 }
 
-/** One process of the service, from the moment it takes requests until its end. */
+/** One process of the service, from its readiness to its end. */
 export interface Life {
   readonly pid: number;
   readonly from_ms: number;
@@ -37,30 +37,30 @@ export class Served {
   #up = Promise.withResolvers<void>();
   #port = '0';
 
-  /** `program` is what `tds` is on this command line. */
+  /** `program` is the command line of `tds`. */
   constructor(private readonly program: readonly string[]) {}
 
   get address(): string {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** The process that takes requests; null while none does. */
+  /** The process that accepts requests; null for none. */
   get life(): Life | null {
     const last = this.lives.at(-1);
     return last?.to_ms === Number.POSITIVE_INFINITY ? last : null;
   }
 
-  /** Resolves when the service takes requests: at once where it does. */
+  /** Resolves once the service accepts requests. */
   up(): Promise<void> {
     return this.#up.promise;
   }
 
-  /** Whether the service was down, or had just been started, at some time between the two. */
+  /** Returns true if the service was down, or just started, at some time between the two. */
   wasDown(from_ms: number, to_ms: number): boolean {
     return overlaps(this.#downs, from_ms, to_ms);
   }
 
-  /** Whether its queue was made short at some time between the two. */
+  /** Returns true if its queue was short at some time between the two. */
   hadShortQueue(from_ms: number, to_ms: number): boolean {
     return overlaps(this.#short_queues, from_ms, to_ms);
   }
@@ -69,7 +69,7 @@ export class Served {
     return this.#downs;
   }
 
-  /** Runs `tds …` on the data directory, or another one, and returns what it printed. Throws where it fails. */
+  /** Runs `tds …` on the data directory, or another one, and resolves with its output. Rejects if it fails. */
   async tds(args: readonly string[], data = this.data): Promise<unknown> {
     const child = Bun.spawn([...this.program, ...args, '--data', data, '--json'], {
       stdin: 'ignore',
@@ -86,7 +86,7 @@ export class Served {
     return JSON.parse(printed);
   }
 
-  /** Starts it with settings that a reload may change. Throws when it does not take requests. */
+  /** Starts the service with settings that a reload may change. Rejects if it does not accept requests. */
   async start(settings: string): Promise<void> {
     writeFileSync(this.#config, settings, { mode: 0o600 });
     const flags = ['--json', '--port', this.#port, '--gpu', 'none', '--threads', '1'];
@@ -96,7 +96,7 @@ export class Served {
         ...['serve', '--data', this.data, '--config', this.#config, '--log-file', this.log],
         ...flags,
       ],
-      // A group of its own: the terminal's Ctrl-C is for the soak, which then ends the service.
+      // The service has its own process group, because Ctrl-C is for the soak, which then ends it.
       { stdin: 'ignore', stdout: 'pipe', stderr: Bun.file(this.errors), detached: true },
     );
     this.#child = child;
@@ -109,7 +109,7 @@ export class Served {
     this.#up.resolve();
   }
 
-  /** Ends it as `kill -9` does. */
+  /** Kills the service with SIGKILL. */
   async kill(): Promise<void> {
     this.#up = Promise.withResolvers();
     this.#downs.push({ from_ms: Date.now(), to_ms: Number.POSITIVE_INFINITY });
@@ -117,7 +117,7 @@ export class Served {
     await this.#end();
   }
 
-  /** Ends it as an operator does, and returns its exit code. */
+  /** Stops the service with SIGTERM. Resolves with its exit code. */
   async stop(): Promise<number | null> {
     this.#child?.kill('SIGTERM');
     const late = setTimeout(() => this.#child?.kill('SIGKILL'), PATIENCE_MS);
@@ -126,7 +126,7 @@ export class Served {
     return code;
   }
 
-  /** Has it read other settings, and returns whether it took them. Throws when it says nothing. */
+  /** Reloads the settings. Resolves with true if they were accepted. Rejects if the service reports nothing. */
   async reload(settings: string, has_short_queue = false): Promise<boolean> {
     const now_ms = Date.now();
     const short = this.#short_queues.at(-1);
@@ -158,7 +158,7 @@ export class Served {
   }
 }
 
-/** What `tds` is: the executable, or the checkout. */
+/** Returns the command line of `tds`: the executable, or the checkout. */
 export function programOf(executable: string | undefined): readonly string[] {
   return executable === undefined ? [process.execPath, projectFile('src/main.ts')] : [executable];
 }

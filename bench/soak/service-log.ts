@@ -4,11 +4,11 @@ import { field } from '../../test/cli/support.ts';
 import type { Observed } from './observed.ts';
 import type { Served } from './served.ts';
 
-/** What the service wrote of itself. */
+/** The report on the service's log. */
 export interface LogReport {
   readonly lines: number;
   readonly problems: number;
-  /** Holds that starts after a kill released. */
+  /** The number of holds that starts after a kill released. */
   readonly holds_released: number;
 }
 
@@ -25,7 +25,7 @@ export async function checkLog(served: Served, observed: Observed): Promise<LogR
       if (line === '') continue;
       lines += 1;
       holds_released += Number(/"holds":(\d+)/.exec(line)?.[1] ?? 0);
-      // A line of a process that was killed may be half written.
+      // A killed process may leave half a line.
       if (!line.includes(`"msg":"${PROBLEM}`)) continue;
       problems += 1;
       const parsed: unknown = JSON.parse(line);

@@ -8,10 +8,10 @@ import { CHATML } from '../../test/native/support/models.ts';
 import { FIVE_QUESTIONS } from './five-questions.ts';
 import { median } from './statistics.ts';
 
-/** Every engine bench computes on one thread: more of them on a busy machine wait for each other. */
+/** The number of threads of every engine bench. On a busy machine, more of them wait for each other. */
 export const THREADS = 1;
 
-/** The five questions as the engine takes them. */
+/** Returns the five questions as the engine's input. */
 export function fiveQuestions(mode: Mode = 'fast'): DecisionInput {
   const { refund, phone, team, mood, urgency } = FIVE_QUESTIONS.questions;
   const noul = (instructions: string): Question => ({
@@ -39,23 +39,23 @@ export function fiveQuestions(mode: Mode = 'fast'): DecisionInput {
 }
 
 let scopes = 0;
-/** Answers a request as if its record had never been read; returns how many tokens it reads. */
+/** Answers a request without a kept prefix. Resolves with the number of its tokens. */
 export async function answer(engine: DecisionEngine, input: DecisionInput): Promise<number> {
   const plan = await engine.plan(input);
   await engine.evaluate(plan, { scope: `bench ${scopes++}` });
   return plan.input_tokens;
 }
 
-/** The time of a contender: the median of its runs. */
+/** The median times of a contender. */
 export interface Times {
   readonly wall_ms: number;
-  /** Of this process, all threads. */
+  /** The CPU time of this process, with all threads. */
   readonly cpu_ms: number;
 }
 
 /**
- * Runs the contenders alternately, so that a busy machine slows all of them, after one run each that does not count.
- * Returns the medians of each one's runs, by name.
+ * Runs the contenders alternately, so that a busy machine slows all of them. The first run of each does not count.
+ * Resolves with the medians, by name.
  */
 export async function alternating<Name extends string>(
   rounds: number,
@@ -92,7 +92,7 @@ export async function withTinyModel<T>(use: (path: string) => Promise<T>): Promi
   try {
     const path = join(directory, 'tiny.gguf');
     const letters = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ', (letter) => ` ${letter}`);
-    // The words of the request and of the prompt, so that it has about as many tokens as with a real vocabulary.
+    // The vocabulary has the words of the request and the prompt, so that the number of tokens is realistic.
     const prompt =
       'Answer the question about the record, from the record alone: Question code option assistant user';
     const spoken = `${JSON.stringify(FIVE_QUESTIONS)} ${prompt}`.match(/[A-Za-z]{2,}/g) ?? [];

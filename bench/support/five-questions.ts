@@ -1,4 +1,4 @@
-/** The request that the benches measure: five questions of all types about one record of about 300 tokens. */
+/** The request of the benches: five questions of all types about one record of about 300 tokens. */
 export const FIVE_QUESTIONS = {
   model: 'decision-1',
   state: [

@@ -5,8 +5,8 @@ import { systemClock } from '../../src/clock.ts';
 import { measurePairs } from './ledger-pairs.ts';
 
 /**
- * A node of `bench/ledger.ts --postgres` in a process of its own: `url id`. Each line of its standard input is a run,
- * `callers organizations milliseconds`; it answers with a line of what that came to.
+ * A node of `bench/ledger.ts --postgres` in its own process: `url id`. Each line of its standard input is a run,
+ * `callers organizations milliseconds`. It answers with a line of results.
  */
 
 const [url, id] = process.argv.slice(2);

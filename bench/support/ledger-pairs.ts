@@ -4,17 +4,17 @@ import { median } from './statistics.ts';
 
 const HELD_MICROS = 50;
 const COST_MICROS = 30;
-/** What each organization has: never spent. */
+/** The credit of each organization, which is never spent. */
 export const CREDIT_MICROS = 1_000_000_000_000;
 
-/** Whose money a pair moves. */
+/** The account of a pair. */
 export interface BenchAccount {
   readonly organization_id: string;
   readonly project_id: string;
   readonly api_key_id: string;
 }
 
-/** The account of that number. */
+/** Returns the account of that number. */
 export function benchAccount(number: number): BenchAccount {
   return { organization_id: `org_${number}`, project_id: `proj_${number}`, api_key_id: `key_${number}` };
 }
@@ -32,14 +32,14 @@ function failed(row: UnendedRow): UsageRow {
   return { ...row, status: 503, questions: 0, input_tokens: 0, cost_micros: 0 };
 }
 
-/** What a run came to. */
+/** The result of a run. */
 export interface Pairs {
   readonly pairs_per_s: number;
-  /** Of a hold. */
+  /** The median time of a hold. */
   readonly median_ms: number;
 }
 
-/** What so many callers write in that time; each pair is of the next of so many organizations. */
+/** Measures the pairs that the callers write in that time. The pairs rotate over the organizations. */
 export async function measurePairs(
   writes: Writes,
   callers: number,

@@ -8,7 +8,7 @@ interface NodePairs extends Pairs {
   readonly writes_a_commit: number;
 }
 
-/** A node in a process of its own. */
+/** A node in its own process. */
 class BenchNode {
   readonly #child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>;
   readonly #lines: AsyncIterator<string>;
@@ -45,14 +45,14 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<stri
   }
 }
 
-/** A PostgreSQL server of its own with so many organizations, and nodes in processes of their own. */
+/** A PostgreSQL server for the bench, and nodes in their own processes. */
 export interface PostgresBench {
-  /** What the nodes do together, each with its part of the callers. */
+  /** Measures the nodes together. Each has its part of the callers. */
   measure(nodes: number, callers: number, organizations: number, duration_ms: number): Promise<NodePairs>;
   close(): Promise<void>;
 }
 
-/** Starts the server, by its programs on this machine, and so many nodes on it. */
+/** Starts the server with this machine's programs, and the nodes on it. */
 export async function startPostgresBench(nodes: number, organizations: number): Promise<PostgresBench> {
   const server = await startPostgres({ shared_buffers: '128MB' });
   await administer(server, 'CREATE DATABASE bench');

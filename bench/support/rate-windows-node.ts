@@ -1,21 +1,21 @@
-/** One node of `bench/rate-windows.ts`: a process that admits requests as it is told. */
+/** One node of `bench/rate-windows.ts`: a process that admits requests by its tasks. */
 import { RedisClient } from 'bun';
 import { connectPostgres } from '../../db/postgres/connection.ts';
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
 import { systemClock } from '../../src/clock.ts';
 import { WINDOW_MS } from '../../src/limits/rate-status.ts';
 
-/** What the node is told to do. */
+/** The task of a node. */
 export interface Task {
   readonly store: 'postgres' | 'redis';
   readonly callers: number;
-  /** How long a caller waits from one request to the next; 0 asks again as soon as it is answered. */
+  /** The pause of a caller between requests; 0 for none. */
   readonly interval_ms: number;
   readonly organizations: number;
   readonly seconds: number;
 }
 
-/** How long each admission took. */
+/** The latency of each admission. */
 export interface Measured {
   readonly latencies_ms: readonly number[];
 }
@@ -24,12 +24,12 @@ const LIMITS = { requests_per_minute: 1_000_000_000, tokens_per_minute: 1_000_00
 const ESTIMATED_TOKENS = 446;
 const BILLED_TOKENS = 430;
 
-/** Admits one request, and settles it once its tokens are known; nobody waits for that, as in the service. */
+/** Admits one request, and settles it without a wait once its tokens are known, as in the service. */
 type Admit = (organization_id: string) => Promise<void>;
 
 /**
- * The same rules in a script of Redis or Valkey: an exact sliding log, sums beside it, the server's clock. Each key
- * has entries as `time:number:tokens`, oldest first, and settlements in a hash.
+ * The rules of the windows as a script of Redis or Valkey: an exact sliding log, sums beside it, the server's clock.
+ * Each key has entries as `time:number:tokens`, oldest first, and settlements in a hash.
  */
 const ADMIT = `
 local sums, log, settled = KEYS[1], KEYS[2], KEYS[3]

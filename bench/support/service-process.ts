@@ -2,21 +2,21 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** What a benched service process prints when it listens. */
+/** The output of a benched service once it listens. */
 export interface ServiceAddress {
   readonly address: string;
   readonly key: string;
-  /** Where its metrics are; null where nobody watches. */
+  /** The address of its metrics; null for none. */
   readonly metrics_url: string | null;
 }
 
-/** A service in a process of its own, so that the load does not share its event loop. */
+/** A service in its own process, so that the load does not share its event loop. */
 export interface ServiceProcess extends ServiceAddress {
   readonly pid: number;
   stop(): Promise<void>;
 }
 
-/** Starts `service-child.ts` with an engine that computes (`real`) or that answers at once (`instant`). */
+/** Starts `service-child.ts` with an engine that computes (`real`) or answers at once (`instant`). */
 export async function startServiceProcess(
   engine: 'real' | 'instant',
   threads: number,

@@ -30,7 +30,7 @@ const command = fc.oneof(
   fc.record({ do: fc.constant('revoke' as const), by: who, pick }),
 );
 
-/** What the model knows of a key. */
+/** The model's state of a key. */
 interface ModelKey {
   readonly id: string;
   readonly secret: string;

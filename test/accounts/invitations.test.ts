@@ -35,7 +35,7 @@ import { TestClock } from './support.ts';
 /** Histories on PostgreSQL are fewer: each of their steps goes over the wire and to the disk. */
 const HISTORIES = { SQLite: 60, PostgreSQL: 10 };
 
-/** What the role table says: owners and the operator give every role, admins every role but owner. */
+/** Returns the role table's result: owners and the operator give every role, admins every role but owner. */
 function expected(who: Who, role: Role): string {
   if (who === 'stranger') return 'not_found';
   if (who === 'owner' || who === 'operator') return 'ok';
@@ -45,7 +45,7 @@ function expected(who: Who, role: Role): string {
 /** Who invites in a random history: an owner who stays, and a member whose role changes. */
 const sender = fc.constantFrom('owner' as const, 'other' as const);
 
-/** The steps of a random history, over two addresses and whatever links were sent so far. */
+/** The steps of a random history, over two addresses and all links sent so far. */
 const step = fc.oneof(
   fc.record({
     do: fc.constant('invite' as const),
@@ -256,7 +256,7 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
 
   describe('whoever sent an invitation and may no longer send it', () => {
     const INVITED = ['owner', 'admin', 'developer'] as const;
-    /** What becomes of the inviter, an owner, and which of their invitations outlive it. */
+    /** The ends of an inviter's rights (an owner's), and the roles whose invitations stay open. */
     const ENDS: readonly {
       readonly end: string;
       readonly left: readonly Role[];

@@ -12,7 +12,7 @@ import { randomIdentifiers } from '../../src/identifiers.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
 
-/** What a database says of a table that is gone. */
+/** The databases' errors for a missing table. */
 const NO_SUCH_TABLE = { SQLite: { code: 'SQLITE_ERROR' }, PostgreSQL: { cause: { errno: '42P01' } } };
 
 function rethrow(error: unknown): never {
@@ -121,7 +121,7 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
         tier: 2,
         limits: { requests_per_minute: 700 },
       });
-      // What was written down stays when the wall clock steps back; the operator's minimum counts as well.
+      // A recorded tier stays when the wall clock steps back. The operator's minimum counts, too.
       await setOrganization({ tier: 3 });
       clock.advance(60_000);
       expect(await directory.authenticate(secret)).toMatchObject({ tier: 3 });

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ROOT } from './source-files.ts';
 
-/** What is written for people who work on the service. Model cards and the licences beside them are not. */
+/** The documents for people who work on the service, without model cards and licences. */
 const DOCUMENTS = [
   'ARCHITECTURE.md',
   'CHANGELOG.md',
@@ -34,7 +34,7 @@ function pathsIn(text: string): readonly string[] {
   return [...new Set([...text.matchAll(PATH)].map(([path]) => path.replace(/\.+$/, '')))];
 }
 
-/** Whether a path is there, seen from the root or from the folder of the document that names it. */
+/** Returns true if the path exists, from the root or from the document's folder. */
 function isThere(path: string, document: string): boolean {
   return [ROOT, join(ROOT, dirname(document))].some((from) =>
     path.includes('*')

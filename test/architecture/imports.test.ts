@@ -41,7 +41,7 @@ const PURE = [
   'src/system-error-code.ts',
   'src/project-root.ts',
 ];
-/** What this program is made of: version, commit, packages, licenses. Reads files, and knows no rules. */
+/** The version, commit, packages and licenses of this program. These files read files, and know no rules. */
 const MADE_OF = ['src/build-info.ts', 'src/installed-packages.ts', 'src/licenses.ts'];
 /** The rules, and the ports that the database implements. */
 const RULES = [
@@ -76,11 +76,11 @@ const CONSOLE = [
   'src/console/console.ts',
   'src/console/bundle.ts',
 ];
-/** What runs in the browser. */
+/** Code that runs in the browser. */
 const PAGES = ['src/console/pages/'];
 /** Settings as they are given to a command. */
 const SETTINGS = ['src/config/'];
-/** What is made of what. */
+/** The composition root. */
 const WIRING = ['src/service.ts'];
 const COMMANDS = ['src/cli/'];
 /** Packs the program into an executable, and starts it from there. */
@@ -316,7 +316,7 @@ describe('imports point one way', () => {
   });
 });
 
-/** Whether the path is one of the files, or in one of the folders, which end in a slash. */
+/** Returns true if the path is one of the files, or in one of the folders, which end in a slash. */
 function isIn(layer: readonly string[], path: string): boolean {
   return layer.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place));
 }

@@ -3,14 +3,14 @@ import { basename, dirname, join } from 'node:path';
 /** The root of the repository. */
 export const ROOT = join(import.meta.dir, '..', '..');
 
-/** What one file of TypeScript uses. Paths are relative to the root, with forward slashes. */
+/** The imports of one TypeScript file. Paths are relative to the root, with forward slashes. */
 export interface SourceFile {
   readonly path: string;
   /** The files that it imports, for their types only too. */
   readonly imports: readonly string[];
   /** Those of them that it needs when it runs. */
   readonly value_imports: readonly string[];
-  /** The packages that it imports, as they are written. */
+  /** The specifiers of the imported packages. */
   readonly packages: readonly string[];
   /** The workers and child processes that it starts by the names of their files. */
   readonly starts: readonly string[];

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Finished } from '../cli/support.ts';
 
 const EXECUTABLE = join(import.meta.dir, `../../dist/tds-${process.platform}-${process.arch}`);
-/** What the environment of a process in there is: nothing but where it may unpack. */
+/** The environment of a process in the root: only the folder for unpacking. */
 const ENVIRONMENT = { TDS_CACHE: '/cache' };
 const DEVICES = ['null', 'urandom'];
 const MAP_LINE = / (\/\S+\.so[\d.]*)$/gm;

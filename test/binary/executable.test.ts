@@ -80,7 +80,7 @@ async function ask(address: string, key: string): Promise<unknown> {
   return { status: response.status, body: await response.json() };
 }
 
-/** The browser of somebody who uses the console, as far as it asks its API. */
+/** A client of the console's API, in place of a browser. */
 class Visitor {
   #cookie = '';
   #csrf_token = '';
@@ -104,7 +104,7 @@ class Visitor {
     return response.status;
   }
 
-  /** What the API answers. */
+  /** Resolves with the API's answer. */
   async read(path: string): Promise<unknown> {
     const headers = { cookie: this.#cookie };
     return await (await fetch(`${this.address}/console/api/${path}`, { headers })).json();

@@ -10,7 +10,7 @@ export const CONTENTS: Readonly<Record<string, string>> = {
   'native/weights.bin': 'w'.repeat(300_000),
 };
 
-/** What an executable with these files carries; `archived` are the bytes that its archive really has. */
+/** Returns the package of an executable with these files. `archived` are the bytes that its archive really has. */
 export function packageOf(
   contents: Readonly<Record<string, string>> = CONTENTS,
   archived: Readonly<Record<string, string>> = contents,

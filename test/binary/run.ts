@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Tests the built executable in an empty root: in namespaces of its own, where there is no network and mounts are seen
- * by nobody else. Fails where the system permits no such namespaces, unless `TDS_ALLOW_SKIP=1` says that it may be so.
+ * Tests the built executable in an empty root: in its own namespaces, without a network and with private mounts. Fails
+ * if the system permits no such namespaces, unless `TDS_ALLOW_SKIP=1` is set.
  */
 
 const NAMESPACES = [

@@ -30,7 +30,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const unpack = (given: Package = packageOf()) => unpackedRoot(given, cache, NOW_MS);
-/** Whether the archive is read again, which a complete folder makes needless. */
+/** Returns a package that counts reads of its archive, which a complete folder needs none of. */
 function countingPackage(): Package & { readonly reads: () => number } {
   let reads = 0;
   const given = packageOf();

@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { tds, tdsJson } from './support.ts';
 
-/** What may become of an added model's files gets one sentence with what to do: from tds doctor, and in the log. */
+/** Each fault of an added model's files gets one sentence with advice, from tds doctor and in the log. */
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -38,7 +38,7 @@ afterEach(() => {
 });
 afterAll(() => root.remove());
 
-/** What tds doctor finds of the added model, and its exit code. */
+/** Resolves with the findings of tds doctor on the added model, and its exit code. */
 async function doctor(): Promise<{ readonly code: number; readonly found: unknown }> {
   const { code, stdout } = await tds(['doctor', '--json', '--gpu', 'none', '--data', data]);
   const findings: unknown = JSON.parse(stdout);

@@ -12,7 +12,7 @@ test.skipIf(process.platform !== 'linux')(
   async () => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, 'endless.gguf');
-    // Whoever opens it waits until somebody writes.
+    // Opening it blocks until somebody writes.
     expect(Bun.spawnSync(['mkfifo', path]).exitCode).toBe(0);
     const config = { gpu: false, evaluator: 'auto', deterministic: false } as const;
     const given_up = await rejection(

@@ -45,14 +45,11 @@ async function crash(child: Bun.Subprocess): Promise<void> {
   expect(child.signalCode).not.toBeNull();
 }
 
-/**
- * Starts a command without root's power over the processes of others, so that it is told apart which of them let their
- * own user look into their memory.
- */
+/** Starts a command without root's capabilities over other processes, so that it sees them as their own user does. */
 const AS_ANY_USER =
   process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace'] : [];
 
-/** Whether another process of the same user may look into the memory of a process. */
+/** Returns true if another process of the same user may read the process's memory. */
 const isReadable = (pid: number): boolean =>
   Bun.spawnSync([...AS_ANY_USER, 'readlink', `/proc/${pid}/exe`]).exitCode === 0;
 
@@ -60,7 +57,10 @@ const isReadable = (pid: number): boolean =>
 const coreLimits = (pid: number): readonly string[] =>
   /^Max core file size\s+(\S+)\s+(\S+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.slice(1) ?? [];
 
-/** Whether a crash leaves a core file here at all: the system may give it to a handler, or the hard limit be 0. */
+/**
+ * Resolves with true if a crash leaves a core file here. The system may pipe it to a handler, or the hard limit may be
+ * 0.
+ */
 async function leavesCores(): Promise<boolean> {
   const { child, folder } = startDumping('control', ['sh', '-c', 'echo ready; exec cat']);
   await printed(child.stdout, 'ready');

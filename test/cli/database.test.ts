@@ -48,7 +48,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
   const copy = (from = data, to = postgres.url) => tds(['database', 'copy', from, to]);
   const place = async () => `postgres://127.0.0.1:${(await sharedPostgres()).port}/${postgres.name}`;
 
-  /** Whether no table has a row, but for the one that says which version made them. */
+  /** Resolves with true if no table but `program_versions` has a row. */
   async function isEmpty(): Promise<boolean> {
     const names = COPIED_TABLES.map(({ name }) => name).filter((name) => name !== 'program_versions');
     const rows = names.map((name) => `(SELECT count(*) FROM ${name})`).join(' + ');

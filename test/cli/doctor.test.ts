@@ -119,7 +119,7 @@ test('a port is free, taken by another program, or taken while a server runs on 
   const own = ['--gpu', 'none', '--data', data, '--port', new URL(server.address).port];
   const found_own = await doctor(...own);
   expect(found_own.findings).toContainEqual(found('port', 'ok', / is taken, and a server runs on /));
-  // Whoever else has it.
+  // Another process has the port.
   expect((await doctor(...own.slice(0, 2), ...own.slice(4))).findings).toContainEqual(
     found('port', 'broken', / is taken: /),
   );

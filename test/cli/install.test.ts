@@ -66,7 +66,7 @@ describe('tds install --systemd', () => {
       'metrics.host': '127.0.0.1',
       'metrics.port': '9464',
     });
-    // What still runs then is killed: not before the requests in flight had their time.
+    // systemd kills the process only after the longest stop, in which requests in flight end.
     expect(unit).toContain('\nTimeoutStopSec=669\n');
     expect(unit).toContain('\nReadWritePaths=/var/lib/tds /srv/backups\n');
     // A core file would hold records and keys.

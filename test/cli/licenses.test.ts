@@ -17,7 +17,7 @@ test('tds licenses has every dependency with its version and a text, the weights
   expect(textOf('llama.cpp')).toContain('The ggml authors');
   expect(textOf('node-llama-cpp ')).toContain('MIT License');
   expect(textOf('elysia ')).toContain('Permission is hereby granted');
-  // What an author kept out of the package is said, not made up.
+  // A package without a license file is reported as such.
   expect(textOf('drizzle-orm ')).toStartWith('The package has no file with its license;');
 });
 

@@ -78,7 +78,7 @@ async function answered(model: string, mode: 'fast' | 'consistent' = 'fast'): Pr
   return response.status === 200 ? JSON.stringify(field(body, 'answers')) : `${response.status}`;
 }
 
-/** What clients that never stop are answered while `work` runs, and once more after it, in the modes in turn. */
+/** Resolves with the answers of continuous clients while `work` runs, and once more after it, in alternating modes. */
 async function under<Result>(
   model: string,
   work: () => Promise<Result>,

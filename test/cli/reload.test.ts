@@ -84,7 +84,7 @@ async function ask({ address, key }: ChildServer, body: unknown): Promise<number
 
 let bursts = 0;
 
-/** So many requests at once. The first takes longer at the model than all take to be sent: it has not read their record. */
+/** Sends many requests at once. The first takes longer at the model than sending all, because their record is new. */
 function burst(server: ChildServer): Promise<number[]> {
   bursts += 1;
   const state = `Number ${bursts}. ${'The parcel is late and nobody calls. '.repeat(40)}`;

@@ -17,7 +17,7 @@ import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
 import { expectRefused, type Finished, tds, tdsJson } from './support.ts';
 
-/** What an operator meets sooner or later gets one sentence that says what to do. */
+/** Every common fault of operation gets one sentence with advice. */
 
 setDefaultTimeout(60_000);
 

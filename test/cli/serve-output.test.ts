@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-/** Both ends of a new pipe: what is opened only for one of them would wait for the other. */
+/** Opens both ends of a new pipe, because opening one end waits for the other. */
 function openPipe(): { readonly path: string; readonly reader: number; readonly writer: number } {
   const path = join(root.path, 'pipe');
   if (!Bun.spawnSync(['mkfifo', path]).success) throw new Error('there is no mkfifo');
@@ -30,7 +30,7 @@ function openPipe(): { readonly path: string; readonly reader: number; readonly 
   return { path, reader, writer: openSync(path, constants.O_WRONLY) };
 }
 
-/** A port that was free a moment ago: the address of a server that nobody can read cannot be asked for. */
+/** Returns a port that was just free, because the address of a server without readable output is unknown otherwise. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -136,7 +136,7 @@ test('a reader that comes back gets every line that was kept, and the number of 
   // The lines of the last requests may come after the reader, and be lost once more.
   expect(lost.length).toBeGreaterThan(0);
   expect(kept + lost.reduce((sum, lines) => sum + lines, 0)).toBe(REQUESTS);
-  // What was kept is what the buffer, the pipe and the write between them hold, not what was logged.
+  // The kept output is bounded by the buffer, the pipe and one write, and not by the logged output.
   expect(text.length).toBeLessThan(1_048_576 + 2 * 65_536 + 65_536);
   // A request may be logged after its response, and so after the stop that followed.
   expect(entries.findLast(({ msg }) => msg !== 'request')?.msg).toStartWith('stopping');

@@ -211,7 +211,7 @@ test('clients that left their requests do not keep a stopped server alive', asyn
     await Bun.sleep(POLL_MS);
   clients.abort();
   await left;
-  // What they left is over when its line is in the log; only then is its response given up.
+  // An abandoned request has ended when its line is in the log.
   await eventually(() => (server.output().match(/"status":502/g) ?? []).length >= 3);
   expect(await server.stop()).toBe(0);
 });

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import { MAIN } from '../support/program.ts';
 
-/** What a finished command left. */
+/** The result of a finished command. */
 export interface Finished {
   readonly code: number;
   readonly stdout: string;

@@ -12,7 +12,7 @@ function read(text: string): TomlFile | null {
   }
 }
 
-/** What another reader of TOML would make of these entries. */
+/** Returns the document that another TOML reader would make of these entries. */
 function asDocument({ sections, entries }: TomlFile): unknown {
   return Object.fromEntries(
     [...sections.keys()].map((section) => [

@@ -16,7 +16,7 @@ setDefaultTimeout(30_000);
 const ListedKeys = Type.Object({ api_keys: Type.Array(Type.Object({ id: Type.String() })) });
 const Created = Type.Object({ id: Type.String(), key: Type.String() });
 
-/** What the metrics were told. */
+/** The requests that the metrics received. */
 const answered: AnsweredRequest[] = [];
 
 let made: TestConsole;

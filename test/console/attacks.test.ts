@@ -21,7 +21,7 @@ import {
 
 setDefaultTimeout(30_000);
 
-/** What hashing costs is no matter here. */
+/** A cheap hash, because hashing is not under test here. */
 const passwords = {
   hash: (password: string) => Promise.resolve(`hash of ${password}`),
   verify: ({ hash, password }: { hash: string; password: string }) =>

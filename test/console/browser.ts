@@ -49,8 +49,8 @@ export class ConsoleBrowser implements AsyncDisposable {
   private constructor(private readonly browser: Browser) {}
 
   /**
-   * Starts the browser's program (`chromiumPath` of `test/support/chromium.ts`). By default it loads a page anew when
-   * somebody goes back to it; with `keeps_pages` it may show it again as it was left, as the browsers of people do.
+   * Starts the browser's program (`chromiumPath` of `test/support/chromium.ts`). By default it reloads a page on the
+   * way back. With `keeps_pages` it may restore it, as ordinary browsers do.
    */
   static async open(program: string, { keeps_pages = false } = {}): Promise<ConsoleBrowser> {
     const options = { executablePath: program, args: FLAGS };
@@ -92,7 +92,7 @@ export class ConsolePage implements AsyncDisposable {
     });
   }
 
-  /** What axe finds serious or critical on the page as it is now: each as its rule and the element. */
+  /** Resolves with axe's serious and critical findings on the current page: each as its rule and element. */
   async seriousFindings(): Promise<readonly string[]> {
     await evaluate(this.context, this.page, await axe());
     const { violations } = checked(
@@ -112,7 +112,7 @@ export class ConsolePage implements AsyncDisposable {
       .flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`));
   }
 
-  /** Whether the page is wider than the screen, so that a phone would scroll sideways. */
+  /** Resolves with true if the page is wider than the screen, so that a phone would scroll sideways. */
   async overflows(): Promise<boolean> {
     const width = await evaluate(this.context, this.page, 'document.documentElement.scrollWidth');
     return Number(width) > (this.page.viewportSize()?.width ?? 0);

@@ -20,7 +20,7 @@ const AWAY = {
   param: null,
 };
 
-/** What makes the database take no writes from now on; resolves with what lets it take them again. */
+/** The causes of a database without writes. Each begins, and resolves with the function that ends it. */
 const CAUSES: readonly (readonly [cause: string, begin: () => Promise<() => Promise<void>>])[] = [
   [
     'another process keeps the write lock',

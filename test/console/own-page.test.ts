@@ -6,7 +6,7 @@ const UNKNOWN: OwnOrigin = { public_origin: null, is_https: false };
 const OVER_TLS: OwnOrigin = { public_origin: null, is_https: true };
 const PUBLIC: OwnOrigin = { public_origin: 'https://tds.example.com', is_https: true };
 
-/** What is said to a change with these headers; "taken" when it is one of a page of ours. */
+/** Returns the answer to a change with these headers; "taken" for one of our own page. */
 function answerTo(own: OwnOrigin, headers: Record<string, string>, body?: Uint8Array<ArrayBuffer>): string {
   const request = new Request('http://localhost/console/api/keys', {
     method: 'POST',

@@ -21,7 +21,7 @@ export interface Person {
   readonly default_project_id: string;
   /** The `Cookie` header of their session. */
   readonly cookie: string;
-  /** What every change of their session carries. */
+  /** The CSRF token of every change in their session. */
   readonly csrf_token: string;
   /** Asks the console's API; a body makes it a POST, and every change carries origin and token. */
   ask(path: string, options?: { readonly method?: string; readonly body?: unknown }): Promise<Response>;

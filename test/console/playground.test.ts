@@ -22,7 +22,7 @@ const Live = Type.Object({ history: Type.Object({ answered: Type.Array(Type.Inte
 let made: TestConsole;
 let account: TestAccount;
 const people = new Map<Role, Person>();
-/** What the metrics were told. */
+/** The requests that the metrics received. */
 const answered: AnsweredRequest[] = [];
 const told: string[] = [];
 

@@ -38,7 +38,7 @@ const KEY_MAKERS: readonly Caller[] = ['owner', 'admin', 'developer'];
 const OPERATORS: readonly Caller[] = ['operator'];
 const PAYERS: readonly Caller[] = ['owner', 'admin', 'billing'];
 
-/** What a request is about: things of one organization, or things that are not there. */
+/** The objects of a request: those of one organization, or missing ones. */
 interface Place {
   readonly organization_id: string;
   readonly project_id: string;
@@ -57,7 +57,7 @@ interface Given {
 /** One route, and who may ask it what. */
 interface Row {
   readonly route: string;
-  /** What is special about this request, where a route has several rows. */
+  /** The case of this request, if a route has several rows. */
   readonly about?: string;
   /** Who gets `status`. Of the rest members get 403, others 404, and who is not signed in 401. */
   readonly may: readonly Caller[];
@@ -87,7 +87,7 @@ const ROWS: readonly Row[] = [
     route: 'POST /sign-up',
     may: CALLERS,
     given: () => ({ body: { name: 'Eve', email: freshEmail(), password: PASSWORD } }),
-    // What it writes, it writes after the answer.
+    // It writes after the answer.
     after: () => mailedToken(made, `person${count}@example.com`),
   },
   { route: 'POST /verification', may: CALLERS, given: () => ({ body: { email: freshEmail() } }) },
@@ -444,7 +444,7 @@ function idIn(at: Place, name: string): string {
   return found;
 }
 
-/** Whether a route is for members; those of operators do not exist for anybody else. */
+/** Returns true if a route is for members. Routes of operators do not exist for others. */
 const isOfOrganization = (route: string) => route.includes(` ${IN}`);
 
 function expectedStatus({ may, status = 200, route }: Row, caller: Caller): number {

@@ -29,7 +29,7 @@ export const PASSWORD = 'correct horse battery';
 /** As many as a small service has; more than one, so that statements do overtake each other. */
 const CONNECTIONS = 4;
 
-/** What a test of sign-in changes. */
+/** The parts that a test of sign-in replaces. */
 export type Changes = Partial<Omit<SignInParts, 'database' | 'mailer'>> & {
   readonly smtp_url?: string;
   /** Is told of every statement of sign-in before it runs. */
@@ -89,7 +89,7 @@ async function openPostgres(onStatement: () => void): Promise<OpenDatabase> {
   };
 }
 
-/** What sign-in on that database is made of; its mails go nowhere. */
+/** Returns the parts of sign-in on that database, without mails. */
 function partsOn(database: SignInParts['database'], store: Store): SignInParts {
   const context = { clock: systemClock, identifiers: randomIdentifiers };
   return {

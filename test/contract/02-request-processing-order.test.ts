@@ -29,7 +29,7 @@ interface Draft {
   questions: Record<string, unknown>;
   text: (json: string) => string;
   account: { credit_dollars: number; tier: number };
-  /** What is done with the account before the request. */
+  /** Changes of the account before the request. */
   readonly preparations: ((account: TestAccount) => unknown)[];
 }
 

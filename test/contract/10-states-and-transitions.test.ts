@@ -21,7 +21,7 @@ import { expectDecision, expectError } from './expectations.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-/** What is done about the next evaluations. */
+/** The wrapper of the next evaluations. */
 let around: Around = (run) => run();
 let service: TestService;
 beforeAll(async () => {

@@ -29,7 +29,7 @@ function padded(bytes: number): string {
   return JSON.stringify(SMALL_REQUEST).padEnd(bytes);
 }
 
-/** What came back to a request with these header lines and then this body. */
+/** Resolves with the response to a request with these header lines and this body. */
 async function raw(head: readonly string[], body: Iterable<string | Uint8Array> = []) {
   return parseRaw(await sendRaw(service.server.address, `${head.join('\r\n')}\r\n\r\n`, body));
 }

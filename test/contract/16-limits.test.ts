@@ -52,7 +52,7 @@ async function expectLimited(response: Response, retry_after_s: number): Promise
   return error.message;
 }
 
-/** What the small request is billed, and what the token window reserves for it. */
+/** Resolves with the billed tokens of the small request, and the reserved tokens of the window. */
 async function sizes(): Promise<{ billed: number; estimate: number }> {
   const response = await ask(service, (await addAccount(service)).key);
   const { usage } = await expectDecision(response);

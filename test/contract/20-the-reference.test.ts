@@ -33,7 +33,7 @@ const Reference = Type.Object({
   components: Type.Object({ schemas: Type.Record(Type.String(), Type.Unknown()) }),
 });
 
-/** What is done about the next evaluations. */
+/** The wrapper of the next evaluations. */
 let around: Around = (run) => run();
 let service: TestService;
 let account: TestAccount;
@@ -51,14 +51,14 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** What the reference says of the responses of a path, by status. */
+/** Returns the reference's responses of a path, by status. */
 function responsesOf(path: string): Static<typeof Operation>['responses'] {
   const { '/v1/models': models, '/v1/systemone': systemone, '/v1/decisions': decisions } = reference.paths;
   if (path === '/v1/models') return models.get.responses;
   return (path === '/v1/systemone' ? systemone : decisions).post.responses;
 }
 
-/** What the reference says of a code on a path: the paragraph that it begins. */
+/** Returns the reference's paragraph that begins with a code, on a path. */
 function paragraphOf(path: string, code: string): string | undefined {
   return Object.values(responsesOf(path))
     .flatMap(({ description }) => description.split('\n\n'))

@@ -32,7 +32,7 @@ const LARGE = {
   ),
 };
 
-/** What a request costs where the model is loaded. */
+/** Resolves with the cost of a request with a loaded model. */
 async function warmCost_micros(request: object): Promise<number> {
   const { usage } = await expectDecision(await ask(warm, (await addAccount(warm)).key, { ...request }));
   return Math.round(usage.cost_usd * 1e6);

@@ -52,7 +52,7 @@ async function drill(setup: UnderLoad, file: string, seen_before: UnderLoad['loa
     expect(found?.charged_micros).toBe(cost_micros ?? Number.NaN);
   }
 
-  // What is beyond that was acknowledged later or was in flight, and the backup is one moment of the database.
+  // Other charges were acknowledged later or in flight. The backup is one state of the database.
   const charges = chargesOf(db);
   const last_id = charges.at(-1)?.id ?? 0;
   expect(charges).toEqual(chargesOf(setup.db).filter(({ id }) => id <= last_id));

@@ -3,7 +3,7 @@ import { runAudit } from '../../db/sqlite/audit.ts';
 import type { Db } from '../../db/sqlite/connection.ts';
 import type { Seen } from './load.ts';
 
-/** What is written about one request. */
+/** The stored rows of one request. */
 interface Written {
   readonly status: number | null;
   readonly cost_micros: number | null;
@@ -26,7 +26,7 @@ export function written(db: Db, request_id: string): Written | null {
     .get(request_id);
 }
 
-/** What was written about a request is what its client was told. */
+/** Expects the stored rows of a request to match its client's answer. */
 export function expectKept(db: Db, { request_id, status, cost_micros }: Seen): void {
   const found = written(db, request_id);
   if (status !== 200) {

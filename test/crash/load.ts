@@ -16,7 +16,7 @@ import { contextOn } from '../support/context.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, type TestAccount } from '../support/service.ts';
 
-/** What a client saw of one request: the answer's head and, for a 200, what it says was deducted. */
+/** A client's view of one request: the answer's head and, for a 200, its cost. */
 export interface Seen {
   readonly request_id: string;
   readonly status: number;

@@ -4,7 +4,7 @@ import { knownMigrations } from '../../db/sqlite/migrate.ts';
 /** How many rows the added migration writes: so many that a kill can hit it at work. */
 export const MIGRATED_ROWS = 150_000;
 
-/** What a newer version of the program knows: one migration more, which takes a while. */
+/** Returns the migrations of a newer version: one more, which takes a while. */
 export function newerMigrations(): Migrations {
   const known = knownMigrations();
   return [

@@ -33,7 +33,7 @@ function fill(setup: LedgerSetup): void {
   });
 }
 
-/** What must be the same whatever was rolled up. */
+/** Returns the totals that a roll-up must not change. */
 function totals({ db }: LedgerSetup) {
   const rows = [...db.select().from(usageRecords).all(), ...db.select().from(usageDays).all()];
   return {

@@ -133,7 +133,7 @@ function expectSame(history: History, damage: readonly string[]): Map<string, re
   return found;
 }
 
-/** What has come since the last clean audit is damaged in these ways. */
+/** Damages rows after the last clean audit. */
 async function damaged(
   history: History,
   sample: Readonly<Sample>,

@@ -21,7 +21,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 const AT_MS = Date.UTC(2026, 5, 15);
 
-/** What every version since the first has written alike: a payment, a request that was charged, and one that was left open. */
+/** Rows that all versions write alike: a payment, a charged request, and an open one. */
 const ROWS = [
   `INSERT INTO organizations (id, name, tier, credit_micros, held_micros, open_holds, paid_micros, first_paid_at_ms, created_at_ms)
     VALUES ('org_1', 'Old', 1, 24999993, 20, 1, 25000000, ${AT_MS}, ${AT_MS})`,

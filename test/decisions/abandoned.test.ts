@@ -38,7 +38,7 @@ afterAll(async () => {
   await directory[Symbol.asyncDispose]();
 });
 
-/** What became of a request whose client leaves after that time: its status, or null when the client was gone first. */
+/** Resolves with the status of a request whose client leaves after that time; null if the client left first. */
 async function askFor(key: string, patience_ms: number, mode: string): Promise<number | null> {
   try {
     const response = await service.fetch('/v1/decisions', {
@@ -72,8 +72,7 @@ test('clients that leave at any moment leave nothing behind: no hold, no place, 
   }
   expect(outcomes.filter((status) => status === null).length).toBeGreaterThan(LEAVING_CLIENTS / 4);
 
-  // Whoever comes now finds as many places as ever, once the engine has given up what it had begun. Places that leak
-  // would keep somebody out for ever.
+  // Once the engine has cancelled its work, all slots are free again. A leaked slot would refuse somebody for ever.
   let answered: readonly (number | null)[];
   do {
     answered = await Promise.all(

@@ -20,7 +20,7 @@ import {
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-/** What every request waits for before the real engine plans it. */
+/** Every request waits for this before the real engine plans it. */
 let beforePlanning = (): Promise<void> => Promise.resolve();
 
 function held(planner: DecisionPlanner): DecisionPlanner {

@@ -48,7 +48,7 @@ let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let service: TestService;
 const recorded = new RecordedLog();
 const planner_events: string[] = [];
-/** What the next evaluations of a model wait for. */
+/** The gates that the next evaluations of a model wait for. */
 const gates = new Map<string, Gate>();
 /** The scores that a model's engine gave, by model and record. */
 const scores = new Map<string, unknown>();
@@ -141,7 +141,7 @@ interface Evaluated {
   readonly scores: unknown;
 }
 
-/** What the weights at a path give for a request when nothing else is asked of anybody. */
+/** Resolves with the results of the weights at a path for requests without other load. */
 async function alone(path: string, bodies: readonly object[]): Promise<Evaluated[]> {
   const engine = await openEngine({ model_path: path, context_tokens: 2_048, gpu: false, threads: 1 });
   try {

@@ -64,7 +64,7 @@ describe('scores on disk', () => {
       file.close();
       const again = ScoreFile.open(path, HEADER);
       expect(again.get('y', 'original')).toEqual(entry('y', 0.3));
-      // What was whole before the cut is still there.
+      // Lines before the cut are still there.
       const kept = whole.subarray(first_line, Math.max(first_line, length)).toString().split('\n').length - 1;
       const found = [again.get('x', 'original'), again.get('x', 'text_added')].filter(Boolean).length;
       expect(found).toBe(kept);

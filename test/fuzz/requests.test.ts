@@ -52,7 +52,7 @@ interface Answered extends Sent {
   readonly status: number;
   readonly code: string | null;
   readonly decision: DecisionResponse | null;
-  /** Whether it got as far as the model, which alone leaves a row of usage. */
+  /** True if the request reached the model, which alone leaves a row of usage. */
   readonly reached_model: boolean;
 }
 

@@ -29,7 +29,7 @@ function compressed(name: string, bytes: Uint8Array): Uint8Array {
   return compress(bytes);
 }
 
-/** What a compressed body is read as, how many bytes it took, and what is left of the budget. */
+/** Reads a compressed body. Resolves with the result, its bytes, and the rest of the budget. */
 async function read(name: string, body: Uint8Array, owner_bytes = 8 * BODY_BYTES_MAX) {
   const budget = new BodyBudget({ owner_bytes, total_bytes: 2 * owner_bytes, body_bytes_min: 1 });
   const limits = {

@@ -571,7 +571,7 @@ describe('what cannot be read of a connection', () => {
     const client = new RawClient(server).send(GET);
     await begun;
     client.send('\0\r\n\r\n');
-    // What is sent later is refused later.
+    // A later request is refused later.
     await new RawClient(server).send('\0\r\n\r\n').closed;
     expect([client.socket.destroyed, client.received]).toEqual([false, '']);
     answer();

@@ -13,7 +13,7 @@ import { addAccount, MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 const ADDRESS_BYTES = 131_072;
-/** What silent clients may have open: 8 bodies of an address, and 32 of all. */
+/** The limits of silent clients: 8 bodies of an address, and 32 of all. */
 const LIMITS = { total_bytes: 4 * ADDRESS_BYTES, address_bytes: ADDRESS_BYTES, body_bytes_min: 16_384 };
 
 let made: TestConsole;

@@ -110,7 +110,7 @@ async function servedName(server: Pick<RunningServer, 'address'>): Promise<strin
   return name;
 }
 
-/** Whether a new connection has its request answered, and is not closed at once. */
+/** Resolves with true if a new connection gets an answer, and is not closed at once. */
 async function isServed(server: RunningServer): Promise<boolean> {
   const client = new TlsClient(server).send(GET);
   await Promise.race([client.responses(1), client.closed]);

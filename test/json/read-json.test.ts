@@ -16,7 +16,7 @@ function nativelyRead(text: string): unknown {
   }
 }
 
-/** What `readJson` gives, as `JSON.parse` gives it. */
+/** Returns the value of `readJson` in the form of `JSON.parse`. */
 function plainlyRead(text: string): unknown {
   try {
     return plain(readJson(text));

@@ -42,28 +42,28 @@ import {
 type Rows<T extends 'organizations' | 'projectMonths' | 'ledgerEntries' | 'usageRecords'> =
   (typeof sqlite)[T]['$inferSelect'][];
 
-/** What the money of one account is tested on: a real database, and the books of the process that lives now. */
+/** A real database for tests of one account's money, and the books of its current process. */
 export abstract class LedgerDatabase implements AsyncDisposable {
   readonly account: Account = {
     organization_id: 'org_acme',
     project_id: 'proj_acme',
     api_key_id: 'key_acme',
   };
-  /** What the books have told of: ends that failed, and how many releases had waited once they were written. */
+  /** The events of the books: failed ends, and the numbers of waiting releases once they were written. */
   readonly problems: (readonly [step: string, error: unknown])[] = [];
   readonly settled: number[] = [];
   protected readonly events: BooksEvents = {
     onProblem: (step, error) => this.problems.push([step, error]),
     onSettled: (holds) => this.settled.push(holds),
   };
-  /** What the books take for now. */
+  /** The books' clock. */
   now_ms = NOW_MS;
   protected readonly clock = { now_ms: () => this.now_ms };
 
   abstract readonly books: Books;
   abstract readonly store: Store;
   abstract readonly movements: MovementReader;
-  /** What a write that meets another's lock is rejected with. */
+  /** The error of a write that meets another's lock. */
   abstract readonly unavailable: unknown;
   abstract isDuplicate(error: unknown): boolean;
   abstract addAccount(account: Account): Promise<void>;
@@ -184,7 +184,7 @@ function nextProcess(): number {
   return processes;
 }
 
-/** What a process has written that is killed before its commit. */
+/** The statements of a process that is killed before its commit. */
 const HALF_A_TRANSACTION = [
   'UPDATE organizations SET credit_micros = credit_micros - 1, held_micros = held_micros + 1',
   'DELETE FROM usage_records',

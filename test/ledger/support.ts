@@ -95,7 +95,7 @@ export const paymentRow = (
   return { id, organization_id, kind, amount_micros, ...known };
 };
 
-/** What `pruneUsage` works with on a database. */
+/** Returns the parts of `pruneUsage` on a database. */
 export function pruningOf(db: Db): PruneParts {
   return {
     store: new SqliteStore(db),
@@ -156,7 +156,7 @@ export function usageOf(
 
 /** The wall clock of `LedgerSetup`. */
 export const NOW_MS = Date.UTC(2026, 4, 5);
-/** What `LedgerSetup` pays in, holds for each request, and charges for it. */
+/** The amounts that `LedgerSetup` pays in, holds for each request, and charges for it. */
 export const CREDIT_MICROS = 1_000_000;
 export const HELD_MICROS = 10;
 export const COST_MICROS = 4;
@@ -173,7 +173,7 @@ export class LedgerSetup extends TemporaryDatabase {
   readonly store = new SqliteStore(this.db);
   readonly ledger = new SqliteLedger(this.db);
   readonly usage = new UsageWriter(this.db);
-  /** What the books have told of: ends that failed, and how many releases had waited once they were written. */
+  /** The events of the books: failed ends, and the numbers of waiting releases once they were written. */
   readonly problems: (readonly [step: string, error: unknown])[] = [];
   readonly settled: number[] = [];
   readonly events: BooksEvents = {
@@ -240,7 +240,7 @@ export class LedgerSetup extends TemporaryDatabase {
       .map(({ status }) => status);
   }
 
-  /** What the account has spent in all. */
+  /** Returns the account's total spending. */
   spentMicros(): number {
     const organization = this.db.select().from(organizations).get();
     return CREDIT_MICROS - (organization?.credit_micros ?? 0);

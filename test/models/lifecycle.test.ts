@@ -46,11 +46,11 @@ interface World {
   readonly events: string[];
   /** The planners that were opened and closed. */
   readonly planner_events: string[];
-  /** What failed in the background. */
+  /** The failures in the background. */
   readonly problems: (readonly [step: string, error: unknown])[];
   failures: number;
   planner_failures: number;
-  /** What the next close of an engine fails with. */
+  /** The error of an engine's next close. */
   close_failure: Error | undefined;
   /** Lets the consistent warm-up of every engine go on. */
   readonly openGate: () => void;
@@ -59,13 +59,13 @@ interface World {
   /** Runs what was scheduled after that delay and not cancelled. */
   readonly pass: (delay_ms: number) => void;
   readonly delays_ms: readonly number[];
-  /** Whether a warm-up or a probe has come to an engine. */
+  /** True if a warm-up or a probe has reached an engine. */
   is_asked: boolean;
   /** The lifecycle's time. */
   now_ms: number;
-  /** What the opening of every planner, or engine, waits for. */
+  /** Every planner's, or engine's, opening waits for this. */
   beforeOpening: (what: 'planner' | 'engine') => Promise<void>;
-  /** What becomes of the warm-ups and probes of every engine, before it evaluates them. */
+  /** Every engine's warm-ups and probes wait for this before their evaluation. */
   beforeWarmUp: (mode: Mode) => Promise<void>;
 }
 

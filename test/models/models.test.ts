@@ -111,7 +111,7 @@ test('a model that is gone is closed once, after the last request that asked for
   expect(models.lifecycle('a')).toBeUndefined();
   waiting[Symbol.dispose]();
   waiting[Symbol.dispose]();
-  // What was planned before is answered, by an engine that is loaded for it.
+  // An earlier plan is answered by an engine that is loaded for it.
   const evaluate = () => planned.use('fast', (model) => model.answer(plan, { scope: 'test' }));
   expect(await evaluate()).toEqual(await evaluate());
   expect(events).toEqual(['open a']);

@@ -30,7 +30,7 @@ const provider = paddleProvider(SETTINGS);
 
 let short: TestService;
 let long: TestService;
-/** What an evaluation of a gated engine passes before it starts. */
+/** The gate that an evaluation of a gated engine passes before it starts. */
 let gate: Gate | undefined;
 
 async function gatedEngine(): Promise<DecisionEngine> {

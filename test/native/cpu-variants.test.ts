@@ -51,7 +51,7 @@ function variants(): readonly Variant[] {
 
 const Scores = Type.Array(Type.Number());
 const Answers = Type.Object({ addon: Scores, llama: Scores });
-/** What the child prints; first the answers of the weights of 8 bits, then those of the same numbers in 32. */
+/** The child's output: first the answers of 8-bit weights, then those of the same numbers in 32 bits. */
 const Output = Type.Object({
   libraries: Type.Array(Type.String()),
   answers: Type.Tuple([Answers, Answers]),

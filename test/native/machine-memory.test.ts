@@ -9,7 +9,7 @@ const MACHINE_BYTES = 25_000_000_000;
 const V2_MOUNT = '24 31 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n';
 const V1_MOUNTS =
   '33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n';
-/** What v1 says where there is no limit. */
+/** The value of v1 without a limit. */
 const V1_UNLIMITED = '9223372036854771712\n';
 
 /** A stand-in for the files of the system. */

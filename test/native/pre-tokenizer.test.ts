@@ -77,7 +77,7 @@ describe.each(IMPLEMENTATIONS)('long runs of one kind of character, through %s',
       return { run, part, bytes, times: bytes / Buffer.byteLength(part) };
     });
     const expected = runs.map(({ run, bytes }) => {
-      // What patterns would take minutes or hours for is refused by both.
+      // Both refuse texts on which patterns would take minutes or hours.
       if (pre_tokenizer === 'superbpe' && run === 'digits') return null;
       if (['deepseek-llm', 'jais-2'].includes(pre_tokenizer) && run === 'spaces') return null;
       if (kind === 'llama' && PATTERNS.includes(pre_tokenizer)) return null;

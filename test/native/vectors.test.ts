@@ -11,7 +11,7 @@ import { widen } from './support/widen.ts';
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);
 
-/** What rounding activations to 8 bits may cost a score of the embedded weights: CPUs differ, by up to .115 so far. */
+/** The largest error of a score by rounding activations to 8 bits. CPUs differ by up to .115 so far. */
 const ROUNDED_TOLERANCE = 0.12;
 /** The same weights in 32 bits, where no activation is rounded: CPUs differ by up to 2e-3, AVX2 the most. */
 const WIDENED_TOLERANCE = 5e-3;

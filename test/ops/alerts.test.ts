@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { allMetrics, metricsReference, REFERENCE_FILE } from '../support/metrics-reference.ts';
 
 const RULES = join(import.meta.dir, '../../src/ops/deploy/prometheus-alerts.yml');
-/** What fires and what does not, as promtool reads it. */
+/** The cases of alerts that fire or not, for promtool. */
 const CASES = join(import.meta.dir, 'alert-cases.yml');
 const PROMTOOL = Bun.which('promtool');
 

@@ -7,7 +7,7 @@ import { allMetrics } from '../support/metrics-reference.ts';
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana writes its variables so.
 const Source = Type.Object({ type: Type.Literal('prometheus'), uid: Type.Literal('${datasource}') });
 
-/** What Grafana needs of a dashboard to show it. */
+/** The fields of a dashboard that Grafana needs. */
 const Dashboard = Type.Object({
   id: Type.Null(),
   uid: Type.String({ pattern: '^[a-zA-Z0-9_-]{1,40}$' }),

@@ -34,7 +34,7 @@ function written(file: LogFile, text: string): Promise<void> {
   });
 }
 
-/** What the files hold together, oldest first. */
+/** Returns the files' joined content, oldest first. */
 function kept(keep: number): string {
   const places = Array.from({ length: keep }, (_, index) => `${path}.${keep - index}`);
   return [...places, path]

@@ -45,7 +45,7 @@ const Answer = Type.Object({
   usage: Type.Object({ input_tokens: Type.Number(), decisions: Type.Number(), cost_usd: Type.Number() }),
 });
 
-/** What the answers of these requests say that they cost. */
+/** Resolves with the usage in these responses. */
 async function usageOf(
   responses: readonly Response[],
 ): Promise<{ tokens: number; questions: number; micros: number }> {

@@ -71,7 +71,7 @@ test('the next tier is told by what is missing of money and of time', async () =
   clock.advance(7 * DAY_MS - 1);
   expect((await facts()).tier).toBe(1);
   clock.advance(1);
-  // What the clock alone has lifted is in force before anybody has written it down.
+  // A tier that time alone has lifted applies before it is written.
   expect(await facts()).toMatchObject({
     tier: 2,
     next_tier: { tier: 3, missing_micros: 170 * DOLLAR_MICROS, days_passed_at_ms: paid_at_ms + 14 * DAY_MS },

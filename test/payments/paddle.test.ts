@@ -22,7 +22,7 @@ import {
 } from './paddle-calls.ts';
 import { type Books, expectCleanAudit, openBooks } from './support.ts';
 
-/** What the clock of the books shows. */
+/** The time of the books' clock. */
 const NOW_MS = new TestClock().now_ms();
 
 const COMPLETED = transaction('transaction.completed');

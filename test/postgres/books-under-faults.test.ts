@@ -27,7 +27,7 @@ import {
   ledgerDatabase,
 } from './ledger-load.ts';
 
-/** What clients are told is what is stored, whatever happens to connections and to the server. */
+/** Clients' answers match the stored rows, whatever happens to connections and to the server. */
 
 const TEST_TIMEOUT_MS = 120_000;
 const CALLERS = 16;
@@ -165,7 +165,7 @@ describe.skipIf(isPostgresMissing())('a deadlock', () => {
         await lock(1);
         const requests = accounts.map((account) => node.request(account));
         await eventually(async () => (await observer.db.$client.unsafe(waiting)).length !== 0);
-        // Whoever waited first looks for a deadlock first, and is undone: mostly the node.
+        // The first waiter checks for a deadlock first, and is rolled back. This is mostly the node.
         await lock(0).then(
           () => {
             deadlocks_of_node += 1;
@@ -279,14 +279,14 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
       const loads = [node.load(others, CALLERS, () => is_over), askAll([...locked, ...locked])];
       await node.told.chargedMore(100);
       const lock = await lockRows(observer, locked);
-      // What was committed just before the lock may be answered after it: only refusals are counted.
+      // Commits just before the lock may be answered after it, so only refusals count.
       const refused = () =>
         [...node.told.failed.values()].filter((error) => error instanceof LedgerUnavailable).length;
       // Those of the locked rows are refused: the others go on for as long as that takes, and after it.
       while (refused() < 2 * locked_count) await node.told.chargedMore(1);
       await node.told.chargedMore(200);
       await unlock(lock);
-      // What a charge could not end is released before.
+      // Holds that no charge could end are released before.
       await node.books.whenSettled();
       const charged = () => of_locked.filter((request_id) => node.told.charged.has(request_id)).length;
       const charged_before = charged();

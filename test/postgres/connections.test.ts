@@ -65,7 +65,7 @@ test.skipIf(isPostgresMissing())(
       await eventually(async () => (await waiting(observer)) >= 3 || answered > 0);
       expect((await node.catalog.allModels()).length).toBe(0);
       expect(answered).toBe(0);
-      // What metrics tell of the pool: the transaction that waits for the row. The ledger waits on connections of its own.
+      // The metrics show the transaction of the pool that waits for the row. The ledger waits on other connections.
       const { pool, bytes, free_bytes } = await node.state();
       expect(pool).toEqual({ connections_max: CONNECTIONS_TO_DATABASE_MIN - 4, under_way: 1 });
       expect(bytes).toBeGreaterThan(1_000_000);

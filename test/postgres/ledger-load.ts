@@ -78,7 +78,7 @@ export async function ledgerDatabase(
   return { url, accounts };
 }
 
-/** What the clients of a node were told, by request. */
+/** The answers to a node's clients, by request. */
 export class Told {
   readonly charged = new Set<string>();
   readonly failed = new Map<string, unknown>();
@@ -112,7 +112,7 @@ export class LedgerNode implements AsyncDisposable {
     readonly connection: PgConnection,
     readonly lease: NodeLease,
     readonly books: PostgresBooks,
-    /** What it has released of other nodes. */
+    /** The holds of other nodes that it has released. */
     readonly released: readonly (readonly [node_id: string, holds: number])[],
     readonly problems: readonly unknown[],
   ) {}
@@ -176,7 +176,7 @@ export class LedgerNode implements AsyncDisposable {
     return request_id;
   }
 
-  /** So many callers send one request after the other until `isOver`. Each takes another account every time. */
+  /** Callers send one request after the other until `isOver`. Each request is of another account. */
   async load(accounts: readonly Account[], callers: number, isOver: () => boolean): Promise<void> {
     const call = async (caller: number) => {
       for (let turn = caller; !isOver(); turn += 1) {
@@ -195,8 +195,8 @@ export class LedgerNode implements AsyncDisposable {
 }
 
 /**
- * What the clients were told is what is stored: every charge that one was told of is there once, nobody who was told of
- * an error is charged, no hold is open, and the balances are exact.
+ * Expects the stored rows to match the clients' answers: every acknowledged charge is stored once, no request with an
+ * error is charged, no hold is open, and the balances are exact.
  */
 export async function expectExact(
   { db }: PgConnection,

@@ -3,9 +3,9 @@ import { usageOf } from '../ledger/support.ts';
 import { accountNumber, COST_MICROS, HELD_MICROS, LedgerNode, SHORT_LEASE } from './ledger-load.ts';
 
 /**
- * A node in a process of its own, to be killed or paused: `url id accounts holds`. It places holds that it keeps, says
- * `ready`, and sends requests until it is told to end by the end of its standard input. Then it charges what it kept.
- * It prints what each client is told as soon as that is known.
+ * A node in its own process, to kill or pause: `url id accounts holds`. It places holds that it keeps, prints `ready`,
+ * and sends requests until its standard input ends. Then it charges the kept holds. It prints each client's answer at
+ * once.
  */
 
 const [url, id, accounts_text, holds_text] = process.argv.slice(2);

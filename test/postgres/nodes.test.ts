@@ -155,7 +155,7 @@ async function untilUnlocked(observer: PgConnection, application_name: string): 
   await until(async () => (await lockSession(observer, application_name)).length === 0);
 }
 
-/** Whether a session of that name waits for a lock. */
+/** Resolves with true if a session of that name waits for a lock. */
 async function waitsForLock({ db }: PgConnection, application_name: string): Promise<boolean> {
   const waiting = `SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`;
   return (await db.$client.unsafe(waiting, [application_name])).length > 0;
@@ -187,7 +187,7 @@ function copied({ db }: PgConnection): Promise<void> {
   return new PostgresRows(db, 'the database').read(async () => undefined);
 }
 
-/** What an update of the database by a newer version rejects with. */
+/** Resolves with the error of an update of the database. */
 function updated({ url }: TestDatabase): Promise<unknown> {
   return rejection(openPostgres({ database: url, databasePassword: undefined }, false));
 }
@@ -584,7 +584,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     await using other = await LedgerNode.start(database.url, 'proc_other', { ...rarely, lease_ms: 0 });
     expect(paused.lease.hasLock).toBe(true);
     await observer.db.transaction(async (executor) => {
-      // Whoever reads them waits until its statement is ended, and fails.
+      // A reader of them waits until its statement is ended, and fails.
       await executor.execute(sql`LOCK TABLE ledger_entries, organizations IN ACCESS EXCLUSIVE MODE`);
       expect(await other.lease.releaseDead()).toBe(0);
     });

@@ -47,7 +47,7 @@ async function wrongSums({ db }: PgConnection): Promise<unknown[]> {
   return [...rows];
 }
 
-/** What headers show of an exhausted organization. */
+/** Returns the values of the headers for an exhausted organization. */
 function shown({ limit, retry_after_s, status }: RateRefusal) {
   const { limit_requests, remaining_requests, reset_requests_s } = status;
   return { limit, retry_after_s, limit_requests, remaining_requests, reset_requests_s };

@@ -15,7 +15,7 @@ import * as sqliteSchema from '../../db/sqlite/schema.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 
-/** What only PostgreSQL has, because several nodes share it. */
+/** Tables of PostgreSQL only, which several nodes share. */
 const TABLES_OF_NODES = ['nodes', 'rate_windows', 'rate_window_entries', 'scheduled_runs', 'service_secrets'];
 /** SQLite numbers the rows of every table itself. */
 const NUMBER_OF_ROW = 'row_id';

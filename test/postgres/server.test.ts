@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing } from '../support/postgres.ts';
 
-/** Whether a process of that id runs. */
+/** Returns true if a process of that id runs. */
 function isRunning(pid: number): boolean {
   return existsSync(`/proc/${pid}`);
 }

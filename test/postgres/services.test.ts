@@ -52,7 +52,7 @@ async function answered(response: Promise<Response>): Promise<Answer> {
   return { status, code: /"code":"(\w+)"/.exec(rest.text)?.[1] ?? null };
 }
 
-/** What the organization has, what is held of it, and what its answered requests cost. */
+/** Resolves with an organization's credit, held credit, and the cost of its answered requests. */
 async function booksOf({ accounts: { store } }: TestService, { organization_id }: TestAccount) {
   const organization = await store.accounts.findOrganization(organization_id);
   const rows = await store.usage.page({ organization_id, status: 200 }, 100_000, undefined);

@@ -28,7 +28,7 @@ import { NestedTransaction } from '../../src/store.ts';
 import { PruneRefused } from '../../src/usage/prune-refused.ts';
 import { rejection } from '../support/rejection.ts';
 
-/** What `work` throws. */
+/** Returns the error that `work` throws. */
 function thrownBy(work: () => unknown): unknown {
   try {
     work();

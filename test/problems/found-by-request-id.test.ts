@@ -44,7 +44,7 @@ const BODY = {
     [QUESTION]: { type: 'choice', instructions: QUESTION, criteria: { [OPTION]: OPTION, b: null } },
   },
 };
-/** What the model cannot read, however large its context. */
+/** A request that no context of the model can hold. */
 const UNREADABLE = {
   ...BODY,
   questions: { [QUESTION]: { type: 'noul', instructions: `${QUESTION} `.repeat(12_000) } },
@@ -67,7 +67,7 @@ function thrownBy(work: () => unknown): unknown {
   throw new Error('nothing was thrown');
 }
 
-/** What the next request meets. */
+/** The faults of the next request. */
 const faults: { around: Around; plan: unknown; wall_clock: unknown } = {
   around: (run) => run(),
   plan: undefined,
@@ -157,7 +157,7 @@ interface Row {
   readonly error: string | RegExp;
   /** Where its stack leads; a cause of its own in an engine has another. */
   readonly at: RegExp;
-  /** Whether the request has a line of its own beside that of the problem; true unless given. */
+  /** True if the request has its own line beside that of the problem; true by default. */
   readonly has_own_line?: boolean;
 }
 

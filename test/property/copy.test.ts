@@ -40,7 +40,7 @@ import { allRows } from '../support/copied-postgres.ts';
 import { DOLLAR } from '../support/money.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 
-/** Whatever has happened in SQLite is in PostgreSQL after a copy, row by row, and in SQLite again after one back. */
+/** A random history in SQLite is equal in PostgreSQL after a copy, row by row, and in SQLite after a copy back. */
 
 const STEPS_MAX = 60;
 const HOUR_MS = 60 * 60 * 1_000;
@@ -121,7 +121,7 @@ const KEPT: KeptAnswer = {
   numbers: [[0.9]],
 };
 
-/** What people, clients and time do to a box, by its rules. */
+/** A random history of people, clients and time, by the service's rules. */
 class History extends TemporaryDatabase {
   readonly #clock = new TestClock();
   readonly #context = contextOn(this.db, this.#clock);
@@ -148,7 +148,7 @@ class History extends TemporaryDatabase {
     await this.take({ kind: 'credit', pick: 0, amount: 50 * DOLLAR });
   }
 
-  /** What the rules refuse has not happened. */
+  /** Takes a step. Refused steps change nothing. */
   async take(step: Step): Promise<void> {
     this.#clock.advance(1 + (this.#serial % 7));
     this.#serial += 1;
@@ -367,7 +367,7 @@ describe.skipIf(isPostgresMissing())('a copy', () => {
         await copyDatabase(copy, new SqliteRows(back.db));
         const again = await allRows(new SqliteRows(back.db));
         expect(again).toEqual(given);
-        // What SQLite numbers itself goes on in all three alike.
+        // The numbers of SQLite's rowids continue alike in all three.
         const entry = { action: 'x', object_kind: 'x', detail: '{}', created_at_ms: 0 };
         const [inSource] = history.db.insert(trailEntries).values(entry).returning().all();
         const added = [

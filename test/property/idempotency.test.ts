@@ -45,7 +45,7 @@ const steps = fc.array(
   { minLength: 5, maxLength: 30 },
 );
 
-/** What clients were answered, and what runs, on a process that may die. */
+/** The answers of clients, and running requests, of a process that may die. */
 class History {
   readonly answers = new Map<string, string[]>();
   #running: { readonly decided: PromiseWithResolvers<boolean> }[] = [];
@@ -77,7 +77,7 @@ class History {
 
   async crash(in_transaction: boolean): Promise<void> {
     this.#life.abort();
-    // What the process was writing at that instant is written or not.
+    // Writes under way at that instant are stored or not.
     this.#running = [];
     await this.database.crash({ in_transaction });
     await this.database.books.recover();

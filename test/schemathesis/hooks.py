@@ -1,10 +1,10 @@
-"""What the OpenAPI document cannot say, for Schemathesis."""
+"""Rules that the OpenAPI document cannot express, for Schemathesis."""
 
 import schemathesis
 
 
 def fits_openai(body):
-    """Whether a body of OpenAI's shape has one shape only, known calls for its outputs, and no choice twice."""
+    """Returns true if a body of OpenAI's shape has one shape only, known calls for its outputs, and no choice twice."""
     items = body["input"] if isinstance(body.get("input"), list) else []
     has_output = any(isinstance(item, dict) and str(item.get("type")).endswith("_output") for item in items)
     return "state" not in body and not has_output and not any(has_equal_choices(one) for one in body["questions"])

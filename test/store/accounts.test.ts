@@ -368,7 +368,7 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
         const page = await search({ after: { id, created_at_ms }, limit: 3 });
         expect(ids(page)).toEqual(order.slice(index + 1, index + 4));
       }
-      // What it goes on behind needs not exist any more.
+      // The row of the cursor need not exist any more.
       expect(ids(await search({ after: { id: 'Y', created_at_ms: 1_000 } }))).toEqual(['B', 'early']);
     });
 

@@ -128,7 +128,7 @@ function ledger(values: string, id?: number): string {
     VALUES (${value}${values}, 'org_acme', 'proj_acme', 0)`;
 }
 
-/** What the bad rows meet. */
+/** The valid rows beside the bad ones. */
 const GOOD_ROWS: readonly string[] = [
   entry('users', "'user_ada', 'ada@example.com', 'Ada', 0"),
   entry('organizations', "'org_acme', 'acme', 0"),
@@ -141,7 +141,7 @@ const GOOD_ROWS: readonly string[] = [
   ledger("'release', 0, -10, 1002, NULL, '2026-01', NULL", 1003),
 ];
 
-/** Whether the database found that the row breaks a rule, or that a value is none of its column's. */
+/** Returns true if the row breaks a constraint, or a value does not fit its column. */
 function isRefusalOfRow(error: unknown): boolean {
   const state = sqlState(error);
   return state === null

@@ -37,7 +37,7 @@ export interface OpenDatabase {
   plansOf(work: (store: Store) => Promise<unknown>): Promise<readonly PlannedStatement[]>;
   /** Everything that is stored, by table, in the same order each time. */
   everything(): Promise<Readonly<Record<string, readonly unknown[]>>>;
-  /** Whether the audit finds the books in order. */
+  /** Resolves with true if the audit finds no violation. */
   isSound(): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -69,7 +69,7 @@ const event: fc.Arbitrary<Event> = fc.record({
   id: fc.nat(),
 });
 
-/** What happened, in any order; more in some runs than one chunk or page takes. */
+/** Events in any order; in some runs more than one chunk or page. */
 export const events = fc.array(event, { maxLength: 80 });
 
 const organizationOf = (id: string, name: string, credit_micros: number) => ({

@@ -3,7 +3,7 @@ import type { Invitation, InvitationRecords } from '../../src/accounts/invitatio
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, hashOf, newInvitation, newOrganization, newUser, SHUFFLED } from './rows.ts';
 
-/** What `newInvitation` makes is open at that time. */
+/** A time at which an invitation of `newInvitation` is open. */
 const NOW_MS = 1_500;
 
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);

@@ -391,7 +391,7 @@ describe.each(others)('keys in $name, where transactions of others take their ti
       await other.transaction(async (records) => {
         await records.keys.revokeKey('a', 1);
         expect(await keys.writeLastUsed(() => uses)).toEqual([{ key_id: 'b', at_ms: 5 }]);
-        // What is not later than what is stored needs no lock.
+        // A time that is not later than the stored one needs no lock.
         expect(await keys.writeLastUsed(() => [{ key_id: 'b', at_ms: 4 }])).toHaveLength(1);
       });
       expect(await keys.writeLastUsed(() => uses)).toEqual(uses);

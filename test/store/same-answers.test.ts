@@ -54,7 +54,7 @@ const asked = fc.record({
 });
 type Asked = typeof asked extends fc.Arbitrary<infer T> ? T : never;
 
-/** What a promise resolves with, or the name of the error that it rejects with. */
+/** Resolves with a promise's result, or the name of its error. */
 async function outcome(promise: Promise<unknown>): Promise<unknown> {
   return await promise.catch((error: unknown) => (error instanceof Error ? error.name : error));
 }

@@ -28,7 +28,7 @@ const ORGANIZATIONS = ['organization_1', 'organization_3'] as const;
 /** More than the steps of a history make. */
 const MANY = 1_000;
 
-/** What Paddle tells of four payments, of which one is of an order without an organization, and of money that went back. */
+/** Paddle's events of four payments, one of an order without an organization, and of refunds. */
 const STORY = [
   ...[
     ['txn_1', '2500', ORGANIZATIONS[0]],

@@ -3,7 +3,7 @@ import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { type Identifiers, randomIdentifiers } from '../../src/identifiers.ts';
 
-/** What the account and credit services work with on a database. Make one for each connection. */
+/** Returns the context of the account and credit services on a database. Make one for each connection. */
 export function contextOn(db: Db, clock: Clock = systemClock, identifiers: Identifiers = randomIdentifiers) {
   return { store: new SqliteStore(db), clock, identifiers };
 }

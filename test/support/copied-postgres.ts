@@ -13,10 +13,7 @@ export interface CopiedPostgres extends AsyncDisposable {
   readonly url: string;
   /** The connections of another process. */
   anotherPool(): Promise<PgDb>;
-  /**
-   * Runs `work` after statements that no program of the service does, where nothing refuses what they break. All of it
-   * is undone then.
-   */
+  /** Runs `work` after damaging statements, without constraints. Then rolls everything back. */
   damaged<T>(statements: string, work: (executor: Executor) => Promise<T>): Promise<T>;
 }
 

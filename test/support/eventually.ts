@@ -2,8 +2,8 @@ const POLL_MS = 2;
 const DEADLINE_MS = 100_000;
 
 /**
- * Resolves once the condition holds. Rejects with the condition's own text after the deadline, so that a test that
- * waits in vain says for what, instead of running into the runner's timeout.
+ * Resolves once the condition holds. Rejects with the condition's text after the deadline, so that a failed wait names
+ * its condition before the runner's timeout.
  */
 export async function eventually(
   isSo: () => boolean | Promise<boolean>,

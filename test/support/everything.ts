@@ -12,7 +12,7 @@ export const POSTGRES_TABLES: readonly string[] = Object.values(postgresSchema)
   .filter((value) => is(value, PgTable))
   .map((table) => getTableConfig(table).name);
 
-/** What nodes note of themselves at any time, and SQLite has no table for. */
+/** Tables that nodes write at any time, and SQLite does not have. */
 const OF_NODES = ['nodes', 'scheduled_runs', 'rate_windows', 'rate_window_entries'];
 
 /** Everything that is stored in a SQLite database. */

@@ -63,7 +63,7 @@ export class Gate {
 
 type Evaluate = DecisionEngine['evaluate'];
 
-/** What a test does around an evaluation; `run` evaluates. */
+/** A test's wrapper of an evaluation; `run` evaluates. */
 export type Around = (
   run: () => ReturnType<Evaluate>,
   options: Parameters<Evaluate>[1],

@@ -17,7 +17,7 @@ export interface Content {
 const COLLIDING = collidingTexts(50_000).map((text) => JSON.stringify(text));
 const colliding = (index: number) => COLLIDING[index % COLLIDING.length] ?? '""';
 
-/** What a body can be full of. */
+/** The contents of hostile bodies. */
 export const CONTENTS: Readonly<Record<string, Content>> = {
   'names that collide': { kind: 'members', piece: (index) => `${colliding(index)}:0` },
   'names of one character each, and on': { kind: 'members', piece: (index) => `"${index.toString(36)}":0` },

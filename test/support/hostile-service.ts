@@ -4,7 +4,7 @@ import { dismissedEngine } from './dismissed-engine.ts';
 import { longestBlock_ms } from './event-loop.ts';
 import { addAccount, embeddedEngine, startTestService } from './service.ts';
 
-/** What a body did to the service. */
+/** The cost of a body to the service. */
 export interface Cost {
   readonly status: number;
   /** The longest time for which the event loop was blocked, in milliseconds of its thread's CPU. */

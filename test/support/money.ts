@@ -14,7 +14,7 @@ export const newEntryId = () => `entry_${crypto.randomUUID()}`;
 type Books = Pick<TestService, 'rows'>;
 type Owner = Pick<TestAccount, 'organization_id'>;
 
-/** What an organization has, what is reserved of it, and how many requests of it were recorded. */
+/** Resolves with an organization's credit, held credit, and number of recorded requests. */
 export async function booksOf({ rows }: Books, { organization_id }: Owner) {
   const [row] =
     rows.of === 'sqlite'

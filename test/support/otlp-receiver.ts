@@ -32,7 +32,7 @@ export interface ReceivedSpan extends Omit<Static<typeof Span>, 'attributes'> {
   readonly attributes: Readonly<Record<string, string | number | undefined>>;
 }
 
-/** What one post held. */
+/** The content of one post. */
 interface Post {
   readonly path: string;
   readonly headers: Headers;
@@ -61,7 +61,7 @@ export class OtlpReceiver implements AsyncDisposable {
     });
   }
 
-  /** What an operator gives as the collector's address. */
+  /** The collector's address, as an operator sets it. */
   get endpoint(): string {
     return `http://127.0.0.1:${this.#server.port}`;
   }
@@ -73,7 +73,7 @@ export class OtlpReceiver implements AsyncDisposable {
       .map((span) => ({ ...span, attributes: valuesOf(span.attributes) }));
   }
 
-  /** What the posts say of the program that made them. */
+  /** The resource attributes of the posts. */
   get resources(): readonly ReceivedSpan['attributes'][] {
     return this.#posted().map(({ resource }) => valuesOf(resource.attributes));
   }

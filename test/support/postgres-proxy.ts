@@ -1,6 +1,6 @@
 import type { Socket } from 'bun';
 
-/** What the proxy does with the next commit that a client sends; then it lets everything pass again, or nothing. */
+/** The cut at a client's next commit. Then everything passes again, or nothing does. */
 export type Cut = 'before the commit' | 'after the commit' | 'after the commit, for good';
 
 interface Ends {
@@ -19,7 +19,7 @@ export class PostgresProxy implements Disposable {
   readonly #listener: Bun.TCPSocketListener<Ends>;
   #cut: Cut | null = null;
   cuts = 0;
-  /** What happens between a commit and the cut after it. */
+  /** Runs between a commit and the cut after it. */
   beforeCut: () => Promise<void> = () => Promise.resolve();
 
   constructor(server_port: number) {

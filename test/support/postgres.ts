@@ -28,7 +28,7 @@ const START_ATTEMPTS = 5;
 const FIRST_PORT = 20_000;
 const PORTS = 12_000;
 
-/** What a test's cluster sets otherwise than PostgreSQL by itself. It stays durable, as the service demands. */
+/** The settings of a test's server. It stays durable, as the service demands. */
 const SETTINGS = {
   max_connections: 300,
   shared_buffers: '32MB',
@@ -48,10 +48,7 @@ export function postgresPrograms(): string | null {
   return newest ?? (initdb === null ? null : join(initdb, '..'));
 }
 
-/**
- * Whether tests need PostgreSQL and do without it, because it is not installed. They fail instead where `CI` is set.
- * For `describe.skipIf`.
- */
+/** Returns true if PostgreSQL is not installed, for `describe.skipIf`. Fails instead if `CI` is set. */
 export function isPostgresMissing(): boolean {
   if (postgresPrograms() !== null) return false;
   if (process.env.CI !== undefined)
@@ -112,8 +109,7 @@ function serverUser(): { readonly prefix: readonly string[]; readonly own: (path
 }
 
 /**
- * A port that nobody listens on, of those that no system gives out by itself: it is still free when a server that was
- * stopped starts again.
+ * Returns a free port outside the system's ephemeral range, so that it is still free when a stopped server restarts.
  */
 function freePort(): number {
   for (;;) {
@@ -151,7 +147,7 @@ function guard(stop: readonly string[], folder: string): () => void {
 
 /** Where a server runs, and what it is a copy of. */
 export interface PostgresPlace {
-  /** What it listens at; other addresses than this machine's own are let in by password, too. */
+  /** The address to listen at. Clients of other machines need a password. */
   readonly host?: string;
   /** A free one by default. */
   readonly port?: number;

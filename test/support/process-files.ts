@@ -1,8 +1,8 @@
 import { readlinkSync } from 'node:fs';
 
 /**
- * Whether this process may read the files in `/proc` that show another's memory or descriptors. Those of `tds` are
- * closed to its own user too, so that only root reads them. Says so where it may not.
+ * Returns true if this process may read another's memory and descriptors in `/proc`. Only root may read those of `tds`.
+ * Prints a note if it may not.
  */
 export function canInspect(pid: number): boolean {
   try {

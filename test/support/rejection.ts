@@ -1,4 +1,4 @@
-/** What the promise rejects with. Rejects itself where it does not. */
+/** Resolves with a promise's error. Rejects if the promise resolves. */
 export async function rejection(work: Promise<unknown>): Promise<unknown> {
   const [result] = await Promise.allSettled([work]);
   if (result.status === 'fulfilled') throw new Error('it was expected to reject');

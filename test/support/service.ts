@@ -69,11 +69,11 @@ export interface TestServiceOptions {
   readonly payment_provider?: PaymentProvider;
   /** Where log lines go; nowhere by default. */
   readonly log?: Log;
-  /** Who watches; nobody by default. */
+  /** The metrics; none by default. */
   readonly metrics?: Metrics;
-  /** Who follows requests; nobody by default. */
+  /** The tracing; none by default. */
   readonly tracing?: Tracing;
-  /** What is said of the disk, instead of the file system. */
+  /** The free bytes of the disk, in place of the file system's. */
   readonly freeBytes?: () => Promise<number>;
   /** False serves no API reference. */
   readonly api_reference?: boolean;
@@ -89,7 +89,7 @@ export interface TestServiceOptions {
   readonly rejected_rows_per_day?: number;
   /** Bounds of upstreams. */
   readonly upstreams?: ServiceParts['upstreams'];
-  /** What the console needs; there is none by default. */
+  /** The parts of the console; none by default. */
   readonly console?: ServiceParts['console'];
   /** Milliseconds that a stop lets requests finish. */
   readonly drain_ms?: number;
@@ -101,7 +101,7 @@ export const POLL_MS = 5;
 /** A time before which no test begins its rate windows. */
 const WINDOWS_BEGIN_MS = Date.UTC(2026, 0, 1);
 
-/** Whether services are on a new PostgreSQL database by default, so that whole test files run on it. */
+/** True if services use a new PostgreSQL database by default, so that whole test files run on it. */
 export const IS_ON_POSTGRES = process.env.TDS_TEST_DATABASE === 'postgres';
 
 /** For `setDefaultTimeout` of a test file: loading the model takes seconds, and more on a busy machine. */

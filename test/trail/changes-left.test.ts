@@ -32,7 +32,7 @@ test('members of an organization change so much a day, and can always take away,
   while (number < CHANGES_PER_DAY) await renameAsEve();
   await expect(renameAsEve()).rejects.toEqual(refused);
   await expect(createKey(context, actor, { project_id, name: 'one more' })).rejects.toEqual(refused);
-  // Whoever made all these changes is removed, with what they could use, and the organization goes on being paid for.
+  // The member who made all these changes is removed with their keys, and the organization stays paid.
   await removeMember(context, actor, eve);
   await revokeKey(context, actor, key_id);
   const { payment_id } = await startTopUp(context, actor, manualProvider, {

@@ -164,14 +164,14 @@ function giveInvitedAddress({ db, guest }: World, { user_id }: Actor): void {
 }
 
 interface TriedAct {
-  /** What must be so before the act, and is no part of it. */
+  /** Prepares the world before the act. */
   readonly prepare?: (world: World, actor: Actor) => unknown;
   readonly act: (world: World, actor: Actor) => Promise<unknown>;
   /** Who may do it. */
   readonly may: readonly Who[];
-  /** What else the trail tells of it, beside its own entry. */
+  /** The other entries of the trail for it. */
   readonly besides?: readonly TrailAction[];
-  /** Whether it is about the organization, or about the service or an account. */
+  /** True if it is about the service or an account instead of the organization. */
   readonly is_of_service?: true;
 }
 

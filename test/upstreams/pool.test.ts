@@ -383,7 +383,7 @@ describe('what a client is told', () => {
     time.advance(3_000);
     expect(await failing()).toMatchObject({ name: 'ModelWarmingUp', retry_after_s: 1 });
     expect([asked(one), one.received.length]).toEqual(before);
-    // What has loaded is another server, as far as anybody knows.
+    // After a load, the server counts as another one.
     one.behaviour = answering(200, '{"answers":{}}');
     time.advance(1_000);
     expect(await failing()).toBeInstanceOf(ModelUnavailable);

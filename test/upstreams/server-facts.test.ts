@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import type { UpstreamPool } from '../../src/catalog/catalog-records.ts';
 import { fingerprintOf, NO_FACTS, serverFacts } from '../../src/upstreams/server-facts.ts';
 
-/** What llama-server of llama.cpp v0.5.0 lists for decision-1, without what it says twice. */
+/** The list of llama.cpp v0.5.0's llama-server for decision-1, without duplicates. */
 const LLAMA_SERVER = {
   models: [{ name: 'kev', model: 'kev', modified_at: '', size: '', digest: '', type: 'model' }],
   object: 'list',
@@ -27,7 +27,7 @@ const LLAMA_SERVER = {
     },
   ],
 };
-/** What vLLM 0.32.0 lists, under other names and with another length. The permission has another id each time. */
+/** The list of vLLM 0.32.0, under other names and with another length. The permission has another id each time. */
 const VLLM = {
   object: 'list',
   data: [

@@ -42,7 +42,7 @@ const MODEL = 'kev-4b';
 /** Micro-dollars a million tokens: not what the upstreams' own model costs. */
 const PRICE = 2_000_000;
 const CREDIT_MICROS = 25_000_000;
-/** In which a member that hangs is given up; one that answers takes milliseconds, because it reads each record once. */
+/** The timeout of a member that hangs. An answer takes milliseconds, because each record is read once. */
 const ANSWER_MS = 5_000;
 
 const root = mkdtempSync(join(tmpdir(), 'tds-upstreams-'));

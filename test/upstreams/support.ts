@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a member was sent. */
+/** A request to a member. */
 export interface Received {
   readonly path: string;
   readonly authorization: string | undefined;
@@ -9,7 +9,7 @@ export interface Received {
   readonly body: string;
 }
 
-/** What a member does with one request for decisions; the list of models is left to `onList`. */
+/** A member's behaviour for one request for decisions. `onList` serves the list of models. */
 export type Behaviour = (
   received: Received,
   response: ServerResponse,
@@ -167,7 +167,7 @@ export class ManualTime {
   }
 }
 
-/** Resolves when it is so, as the process goes on; calls back after each look. */
+/** Resolves when the condition holds. Calls back after each check. */
 export async function until(
   isSo: () => boolean | Promise<boolean>,
   between: () => void = () => {},

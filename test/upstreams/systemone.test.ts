@@ -57,7 +57,7 @@ const VLLM_ASKED: readonly Question[] = [
   },
   { type: 'score', instructions: 'How?', levels: ['not', 'soon', 'now'] },
 ];
-/** What vLLM 0.32.0 on a CPU answered to them for a Qwen3 with random weights, as it is. */
+/** The unchanged answer of vLLM 0.32.0 on a CPU for a Qwen3 with random weights. */
 const VLLM_ANSWER =
   '{"id":"decision-857494d30f84ed7d","object":"structured_decision","created":1795403248,"model":"tiny","answers":{"q1":{"type":"noul","noul":0.4460419988256638,"probabilities":{"yes":0.4460419988256638,"no":0.5539580011743361},"confidence":2.4130468679012827e-05},"q2":{"type":"choice","choice":"b","probabilities":{"a":0.4527568477125384,"b":0.5472431522874617},"confidence":2.0906793554274825e-05},"q3":{"type":"score","score":0.9763510044531414,"legend":{"0":"not","1":"soon","2":"now"},"probabilities":{"0":0.3613600228351805,"1":0.30092894987649765,"2":0.33771102728832186},"confidence":2.2183543659718448e-05}},"usage":{"input_tokens":174,"output_tokens":3},"diagnostics":{"q1":{"label_mass":4.3560104967991476e-05,"argmax_is_label":false},"q2":{"label_mass":3.8203846803536946e-05,"argmax_is_label":false},"q3":{"label_mass":6.138903657817334e-05,"argmax_is_label":false}}}';
 

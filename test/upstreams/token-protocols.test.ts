@@ -42,7 +42,7 @@ function expectWrong(protocol: TokenProtocol, text: string, question = QUESTION)
   expect(String(error)).not.toContain('SECRET');
 }
 
-/** What llama-server of llama.cpp v0.5.0 answered to `LLAMA_SERVER.body(QUESTION)` for decision-1, as it is. */
+/** The unchanged answer of llama.cpp v0.5.0's llama-server to `LLAMA_SERVER.body(QUESTION)` for decision-1. */
 const LLAMA_SERVER_ANSWER =
   '{"completion_probabilities":[{"id":7,"token":"","bytes":[],"prob":0.855377733707428,"top_probs":[{"id":7,"token":"","bytes":[],"prob":0.855377733707428},{"id":8,"token":"","bytes":[],"prob":0.14449623227119446},{"id":500,"token":"ast","bytes":[97,115,116],"prob":0.00012605232768692076}]}],"tokens_evaluated":8,"truncated":false}';
 /** The logarithms of the same probabilities over the whole vocabulary, which it gave where it was asked for all 49,152. */
@@ -119,7 +119,7 @@ describe('llama-server', () => {
   });
 });
 
-/** What vLLM 0.32.0 on a CPU answered to `OPENAI.body(QUESTION)` for decision-1 in 32 bits, as it is. */
+/** The unchanged answer of vLLM 0.32.0 on a CPU to `OPENAI.body(QUESTION)` for decision-1 in 32 bits. */
 const VLLM_ANSWER =
   '{"id":"cmpl-880db75bbe30d316","object":"text_completion","created":1795401890,"model":"decision","choices":[{"index":0,"text":"","logprobs":{"text_offset":[0],"token_logprobs":[-19.370193481445312],"tokens":["token_id:7"],"top_logprobs":[{"token_id:7":-19.370193481445312,"token_id:8":-21.134521484375,"token_id:500":-28.315061569213867}]},"finish_reason":"length","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.32.0-6a6e6e52","usage":{"prompt_tokens":8,"total_tokens":9,"completion_tokens":1,"prompt_tokens_details":null,"completion_tokens_details":null},"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}';
 /** Its probabilities with --logprobs-mode processed_logprobs: after the bias. The token that it took comes first. */

@@ -4,7 +4,7 @@ import { Value } from '@sinclair/typebox/value';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import type { Behaviour } from './support.ts';
 
-/** What a server of tokens answers with: the logits of a model in this process, and the texts of its vocabulary. */
+/** The model of a server of tokens: its logits in this process, and the texts of its vocabulary. */
 export interface TokenModel {
   readonly evaluator: PlanEvaluator;
   readonly texts: readonly string[];

@@ -161,7 +161,7 @@ test('usage of this UTC month, and of the rate windows, cannot be rolled up', as
   expect(everything(setup)).toEqual(before);
 });
 
-/** What the books say wrong, as statements. The last ones are in what an earlier audit has checked. */
+/** Errors in the books, as statements. An earlier audit has checked the rows of the last ones. */
 const WRONG: readonly (readonly [what: string, sql: string, is_checked_before: boolean])[] = [
   ['a balance', 'UPDATE organizations SET credit_micros = credit_micros + 1', false],
   ['a cost', "UPDATE usage_records SET cost_micros = 3 WHERE request_id = 'req_3'", false],

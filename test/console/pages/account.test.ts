@@ -31,7 +31,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
   const shown = (page: Page, heading: string) =>
     page.getByRole('heading', { name: heading, level: 1 }).waitFor();
 
-  /** What the browser complained about, but for refusals that a step expects. */
+  /** Returns the browser's complaints, without refusals that a step expects. */
   const complaints = (opened: ConsolePage) =>
     opened.complaints.filter((complaint) => !complaint.startsWith('Failed to load resource'));
 
@@ -89,7 +89,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await open(second.page, '/console/account');
     await signInAs(second.page, email, PASSWORD);
     await shown(second.page, 'Your account');
-    // What the page still loads would find the session ended before the button is pressed.
+    // Otherwise a later load of the page would find the session ended before the button is pressed.
     await second.page.waitForLoadState('networkidle');
 
     await chooseOfAccount(page, 'Your account');
@@ -144,7 +144,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await open(page, wanted);
     await signInAs(page, grace.email, PASSWORD);
     await shown(page, 'Your account');
-    // What the page still loads would find the session ended before the button is pressed.
+    // Otherwise a later load of the page would find the session ended before the button is pressed.
     await page.waitForLoadState('networkidle');
     made.service.db.$client.run('UPDATE sessions SET expires_at_ms = ?', [Date.now() - 1]);
     await page.getByRole('button', { name: 'Save name' }).click();

@@ -44,7 +44,7 @@ describe.skipIf(program === null)('going back to a page that the browser kept', 
     return opened;
   }
 
-  /** What the page shows and holds: its elements, and what was typed. */
+  /** Resolves with the page's elements and typed values. */
   async function everythingOn({ page }: ConsolePage): Promise<string> {
     return String(
       await page.evaluate(

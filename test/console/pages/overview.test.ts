@@ -55,7 +55,7 @@ describe.skipIf(program === null)('the start of the console', () => {
     await credit(ada, 10);
     await comeBack(opened);
     await done.first().waitFor();
-    // What is shown beside the steps follows them.
+    // The content beside the steps follows them.
     await page.getByText('$10.00').waitFor();
     expect(await done.getByRole('heading').allInnerTexts()).toEqual([expect.stringMatching(/^Add credit/)]);
 

@@ -171,7 +171,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(await answersTo(page, 'where_copy').locator('.probability-label').allInnerTexts()).toEqual(
       expect.arrayContaining([expect.stringContaining('10')]),
     );
-    // What was changed is not thrown away without a question.
+    // A changed record is not discarded without a question.
     await page.getByRole('button', { name: 'Support message' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     expect(await page.locator('.question-title code').count()).toBe(5);
@@ -403,7 +403,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await recorded.click();
     expect(await textOf(answersTo(page, 'about'))).toContain('battery');
     expect(await page.getByRole('button', { name: 'Rerun with options reversed' }).count()).toBe(0);
-    // What somebody changed was never answered.
+    // A changed request has no stored answer.
     await page.getByRole('button', { name: 'Assistant request' }).click();
     await page.getByRole('textbox', { name: 'Record' }).fill('Play some jazz.');
     await page.getByText('No answers yet').waitFor();

@@ -16,7 +16,7 @@ import { visit } from './visitor.ts';
 setDefaultTimeout(120_000);
 
 const program = chromiumPath();
-/** What the test needs of a `PageEntry`, whose file brings the browser's types with it. */
+/** The fields of a `PageEntry` that the test needs. Its file would import the browser's types. */
 interface Page {
   readonly path: string;
   readonly audience: string;
@@ -38,10 +38,10 @@ const NOBODY: readonly Reader[] = [];
 const NOT_FOUND = 'There is nothing here';
 const FORBIDDEN = 'Your role does not allow this';
 
-/** What a page shows to whoever may see it. */
+/** The expectations of a page, and its visitors. */
 interface Row {
   readonly heading: string;
-  /** What stands there when the page has loaded what it shows. */
+  /** The text of the loaded page. */
   readonly shows: string;
   /** The members who may see a page of an organization; every member by default. */
   readonly seers?: readonly Reader[];

@@ -88,7 +88,7 @@ describeAddon('an addon that the disk has lost', () => {
     };
     return {
       compiled,
-      /** What two callers at once are told, and how often the addon has been compiled in all. */
+      /** Resolves with the results of two concurrent callers, and the total number of compilations. */
       load: async (PATH = directory) => {
         const [status, again] = await statuses(PATH);
         expect(again).toEqual(status);

@@ -12,7 +12,7 @@ import { NO_WORDS, tokenizerOf, wordTokens } from './words.ts';
 const CONTEXT_TOKENS = 1024;
 /** The largest body, all of it in one value. */
 const MEGABYTE = 1_000_000;
-/** What may be tokenized of a text that cannot fit. */
+/** The most characters that may be tokenized of a text that cannot fit. */
 const BOUND = 10 * CONTEXT_TOKENS;
 
 /** A tokenizer that writes down all that it is given. */

@@ -6,7 +6,7 @@ import { optionText } from '../../../native/plan/option-text.ts';
 import { recordText, render, text } from '../../../native/plan/render.ts';
 import { jsonValueOf } from '../../../src/json/json-value.ts';
 
-/** What the reference, which the training data was made with, gives for values and options. */
+/** The results for values and options of the reference that made the training data. */
 const ROWS = readFileSync(fileURLToPath(new URL('render.jsonl', import.meta.url)), 'utf8')
   .trim()
   .split('\n')

@@ -14,7 +14,7 @@ export interface GgufTensor {
   readonly name: string;
   readonly shape: readonly number[];
   readonly values: Float32Array;
-  /** Whether it is written in 8 bits (Q8_0) rather than as 32-bit floats. */
+  /** True for 8 bits (Q8_0) instead of 32-bit floats. */
   readonly quantized?: boolean;
 }
 
@@ -161,11 +161,11 @@ export interface TinyShape {
   /** Heads of keys and values, a divisor of `heads`. */
   readonly cache_heads: number;
   readonly hidden: number;
-  /** Whether its matrices have 8 bits; all sizes are multiples of 32 then. */
+  /** True for matrices of 8 bits, whose sizes are multiples of 32. */
   readonly quantized: boolean;
 }
 
-/** What a generated model is to be. */
+/** Options of a generated model. */
 export interface TinyModel {
   /** Control tokens, which come first in the vocabulary. */
   readonly control: readonly string[];

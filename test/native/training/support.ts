@@ -14,7 +14,7 @@ function findPython(): string | null {
   return Bun.spawnSync([python, '-c', is_new]).exitCode === 0 ? python : null;
 }
 
-/** What a Python program left. */
+/** The result of a Python program. */
 export interface PythonRun {
   readonly code: number;
   readonly stdout: string;

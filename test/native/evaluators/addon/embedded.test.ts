@@ -13,7 +13,7 @@ import { VECTORS, vectorInput } from '../../support/vectors.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
-/** What rounding activations to 8 bits may cost a score of the embedded weights: CPUs differ, by up to .115 so far. */
+/** The largest error of a score by rounding activations to 8 bits. CPUs differ by up to .115 so far. */
 const TOLERANCE = 0.12;
 const VOCABULARY = 49_152;
 
