@@ -19,7 +19,7 @@ export interface Snippet {
 /** The heading of README under which its snippets ask a running service. */
 const README_HEADING = '## Ask it\n';
 
-/** What has snippets: README, and every document of the service. */
+/** The sources of snippets: README, and every document of the service. */
 export const SOURCES = ['README', ...DOCUMENTS] as const;
 export type SnippetSource = (typeof SOURCES)[number];
 
