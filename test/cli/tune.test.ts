@@ -76,7 +76,7 @@ describe('tds tune', () => {
     const scores = await written('work/mostly-no.fast.scores.jsonl');
     await tune(cases, 'two.tuning');
     expect(await written('two.tuning')).toBe(text);
-    // What was asked once is not asked again.
+    // A second run asks no question again.
     expect(await written('work/mostly-no.fast.scores.jsonl')).toBe(scores);
   });
 

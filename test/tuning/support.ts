@@ -26,9 +26,9 @@ export function drawnClass(probabilities: readonly number[], random: Random): nu
 export interface SyntheticOptions {
   readonly count: number;
   readonly random: Random;
-  /** What is added to the scores of each class before the answer is drawn. */
+  /** The offset of each class's score before the answer is drawn. */
   readonly shift?: readonly number[];
-  /** What one word of the record adds to the class of that number; 0 for records that tell nothing. */
+  /** The weight of one word of the record for the class of that number; 0 for records without information. */
   readonly word_weight?: number;
 }
 

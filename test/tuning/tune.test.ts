@@ -53,7 +53,7 @@ describe('a question is tuned', () => {
           const scores = correction === null ? [] : Array.from(correctedScores(correction, example));
           return example.answers[scores.indexOf(Math.max(...scores))] === 1;
         });
-        // What was said of it out of fold is what it does: within what 300 drawn records can differ.
+        // The accuracy matches its out-of-fold estimate, within the spread of 300 drawn records.
         expect(hits.length / 300).toBeWithin(after.accuracy - 0.12, after.accuracy + 0.12);
       }),
       { numRuns: 5 },
