@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { GgmlType } from 'node-llama-cpp';
+import { excerpt } from '../src/error-message.ts';
 import { WeightsError } from './errors.ts';
 import { readHeader } from './gguf.ts';
 import type { TensorFacts } from './gguf-file.ts';
@@ -45,7 +46,7 @@ export async function rejectNarrowMatrices(weights: Weights, cpuinfo = readCpuin
     const narrow = narrowMatrix(tensors);
     if (narrow === undefined) continue;
     throw new WeightsError(
-      `The model ${weights.first} would give wrong answers on this CPU (${narrow.name} has ${narrow.dimensions[0]} columns, AMX needs ${COLUMNS_MIN}): give it in 32 bits, or use another CPU.`,
+      `The model ${weights.first} would give wrong answers on this CPU (${excerpt(narrow.name)} has ${narrow.dimensions[0]} columns, AMX needs ${COLUMNS_MIN}): give it in 32 bits, or use another CPU.`,
     );
   }
 }

@@ -1,3 +1,4 @@
+import { excerpt } from '../src/error-message.ts';
 import { systemErrorCode } from '../src/system-error-code.ts';
 import { WeightsError } from './errors.ts';
 import { GgufDamaged, type GgufHeader, type GgufValue, readGgufHeader } from './gguf-file.ts';
@@ -66,7 +67,9 @@ export async function readHeader(path: string, wantsArray?: (key: string) => boo
 }
 
 function unusable(path: string, reason: string, cause?: unknown): WeightsError {
-  return new WeightsError(`${path} is not a usable GGUF model (${reason}): download it again.`, { cause });
+  return new WeightsError(`${path} is not a usable GGUF model (${excerpt(reason)}): download it again.`, {
+    cause,
+  });
 }
 
 function isList(value: GgufValue | undefined): value is Extract<GgufValue, readonly unknown[]> {

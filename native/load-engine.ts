@@ -1,4 +1,4 @@
-import { errorMessage } from '../src/error-message.ts';
+import { errorMessage, excerpt } from '../src/error-message.ts';
 import type { DecisionEngine, ScoringPlanner } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
@@ -61,7 +61,7 @@ async function makeProfile(
     return { needs, profile: await needs.make({ tokenizer, vocabulary, chat_template }) };
   } catch (error) {
     throw new WeightsError(
-      `The model ${first} cannot answer typed questions (${errorMessage(error)}): give another model.`,
+      `The model ${first} cannot answer typed questions (${excerpt(errorMessage(error))}): give another model.`,
       { cause: error },
     );
   }

@@ -10,6 +10,7 @@ import { GgufDamaged, readGgufHeader } from '../../native/gguf-file.ts';
 import { EMBEDDED_WEIGHTS, weightsParts } from '../../native/weights.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { rejection } from '../support/rejection.ts';
+import { IMPLEMENTATIONS } from './addon/support.ts';
 import { tinyModelBytes } from './support/gguf.ts';
 import { TINY_CHAT, temporaryDirectory } from './support/models.ts';
 
@@ -145,6 +146,53 @@ test.each([10, 11, 6])('a context length of the type %d is refused in a sentence
   const refused = await rejection(openEngine({ model_path: path, gpu: false }));
   expect(refused).toBeInstanceOf(WeightsError);
   expect(String(refused)).toContain('does not say for how many tokens it was made');
+});
+
+/** A text of the model's file made this long, with what clears a terminal, and its length with it. */
+function lengthened(text: string): Buffer {
+  const at = WHOLE.indexOf(text) - 8;
+  const long = Buffer.from(`${text}${'\u001b[2J\n'.repeat(100_000)}`);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(long.length));
+  return Buffer.concat([WHOLE.subarray(0, at), length, long, WHOLE.subarray(at + 8 + text.length)]);
+}
+
+describe.each(IMPLEMENTATIONS)('messages of the %s evaluator', (evaluator) => {
+  test.each([
+    [
+      "a tensor's name",
+      () => {
+        const whole = lengthened('output_norm.weight');
+        // How many dimensions it has.
+        whole.writeUInt32LE(9, whole.lastIndexOf('[2J\n') + 4);
+        return whole;
+      },
+    ],
+    ['a kind of tokenizer', () => lengthened('gpt2')],
+    [
+      'a key that is there twice',
+      () => {
+        const whole = lengthened('general.name');
+        const at = whole.indexOf('general.name') - 8;
+        const entry = whole.subarray(at, whole.indexOf('llama.context_length') - 8);
+        const counted = Buffer.concat([whole.subarray(0, at), entry, whole.subarray(at)]);
+        counted.writeBigUInt64LE(counted.readBigUInt64LE(ENTRY_COUNT_AT) + 1n, ENTRY_COUNT_AT);
+        return counted;
+      },
+    ],
+    [
+      'a key of an unknown type',
+      () => {
+        const whole = lengthened('llama.context_length');
+        whole.writeUInt32LE(99, whole.indexOf('\n\u0004\u0000\u0000\u0000') + 1);
+        return whole;
+      },
+    ],
+  ])('quote no more than the beginning of %s, on one line', async (_, bytes) => {
+    await writeFile(path, bytes());
+    const refused = await rejection(openEngine({ model_path: path, gpu: false, evaluator }));
+    expect(String(refused)).toMatch(/^[^\p{C}]{20,1000}$/u);
+  });
 });
 
 test('a damaged later part is refused too', async () => {

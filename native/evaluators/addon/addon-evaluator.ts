@@ -1,4 +1,4 @@
-import { errorMessage } from '../../../src/error-message.ts';
+import { errorMessage, excerpt } from '../../../src/error-message.ts';
 import { DeviceUnavailable, EngineFailed, EngineOverloaded, EvaluationFailed } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import { type MachineMemory, machineMemory } from '../../machine-memory.ts';
@@ -215,7 +215,9 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
       return;
     }
     if (event.error !== undefined) {
-      reject(new EvaluationFailed(`The model ${options.model_path} cannot be used: ${event.error}.`));
+      reject(
+        new EvaluationFailed(`The model ${options.model_path} cannot be used: ${excerpt(event.error)}.`),
+      );
       return;
     }
     evaluator = new AddonEvaluator(binding, native, event);

@@ -1,4 +1,4 @@
-import { errorMessage } from '../../../src/error-message.ts';
+import { errorMessage, excerpt } from '../../../src/error-message.ts';
 import { EngineFailed, EvaluationFailed } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import type { ModelTokenizer } from '../../model-tokenizer.ts';
@@ -76,7 +76,7 @@ export async function createAddonTokenizer(options: AddonTokenizerOptions): Prom
     tokenizer?.receive(event);
     if (event.kind !== 'loaded') return;
     if (event.error !== undefined) {
-      reject(unusable(`${event.error}.`));
+      reject(unusable(`${excerpt(event.error)}.`));
       return;
     }
     tokenizer = new AddonTokenizer(binding, native, {

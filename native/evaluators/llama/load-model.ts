@@ -1,5 +1,5 @@
 import type { LlamaModel, LlamaModelOptions } from 'node-llama-cpp';
-import { errorMessage } from '../../../src/error-message.ts';
+import { errorMessage, excerpt } from '../../../src/error-message.ts';
 import { WeightsError } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import { WAITING_PLANS_MAX } from '../../plan-evaluator.ts';
@@ -23,7 +23,7 @@ export interface LlamaEvaluatorOptions {
 }
 
 function loadError(weights: Weights, backend: LlamaBackend, error: unknown): WeightsError {
-  const reason = backend.takeLoggedError() ?? errorMessage(error);
+  const reason = excerpt(backend.takeLoggedError() ?? errorMessage(error));
   return new WeightsError(
     `The model ${weights.first} could not be loaded (${reason}): give a complete GGUF file that this llama.cpp supports, and enough memory for it.`,
     { cause: error },
