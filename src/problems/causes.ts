@@ -40,6 +40,7 @@ export interface ThreadFailure {
 const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'AddonUnavailable',
   'AddressRefused',
+  'BackupCommandFailed',
   'BackupFailed',
   'BackupRefused',
   'DeviceUnavailable',

@@ -125,6 +125,9 @@ test('a stop gives up the backup that is being written, and leaves nothing of it
   expect(problems).toEqual([]);
 });
 
+/** The sentence of a problem's line in the log. */
+const logged = (problem: Problem | undefined) => causesOf(problem?.error)[0]?.message;
+
 /** A program of the operator that does what the script says with the backup's path, `$1`. */
 function program(script: string): string {
   const path = join(root.path, 'copy-backup');
@@ -160,7 +163,7 @@ test('a command that fails is a problem, and gets the same backup again', async 
   );
   await one.look();
   expect(problems).toMatchObject([{ step: 'backup', error: { name: 'BackupCommandFailed' } }]);
-  expect(String(problems[0]?.error)).toEndWith('copy-backup ended with code 1.');
+  expect(logged(problems[0])).toBe(`The backup is made, but ${root.path}/copy-backup ended with code 1.`);
   await one.look();
   clock.advance(HOUR_MS);
   await one.look();
@@ -176,7 +179,7 @@ test('a command that hangs is ended with what it has started, and one that is mi
   const path = program(`sleep 600 & echo $! > '${child}'; wait`);
   const one = schedule(new BackupCommand(path, 2_000));
   await one.look();
-  expect(String(problems[0]?.error)).toContain('was ended, because it took more than 2 seconds');
+  expect(logged(problems[0])).toEndWith('copy-backup was ended, because it took more than 2 seconds.');
   const pid = readFileSync(child, 'utf8').trim();
   // The signal may still be on its way, and a process that has ended may not be waited for yet.
   const isRunning = () =>
@@ -185,5 +188,5 @@ test('a command that hangs is ended with what it has started, and one that is mi
   rmSync(path);
   clock.advance(HOUR_MS);
   await one.look();
-  expect(String(problems[1]?.error)).toContain('cannot be started (ENOENT)');
+  expect(logged(problems[1])).toEndWith('copy-backup cannot be started (ENOENT).');
 });
