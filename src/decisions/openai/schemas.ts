@@ -23,7 +23,11 @@ const Instructions = Type.Union([Type.String(), Type.Array(Type.Union([TextPart,
   description: 'The question, in plain English, answerable from the input alone.',
 });
 
-const Name = Type.Optional(Type.String({ description: 'Repeated in the answer.' }));
+/** Null is the same as none, for clients that send every field. */
+const Name = Type.Optional(
+  Type.Union([Type.String(), Type.Null()], { description: 'Repeated in the answer.' }),
+);
+const OptionDescription = Type.Optional(Type.Union([Type.String(), Type.Null()]));
 
 const MessageSchema = Type.Object(
   {
@@ -94,7 +98,7 @@ export const OPENAI_QUESTION_SCHEMAS = {
       choices: Type.Array(
         Type.Object({
           value: Type.Union([Type.String(), Type.Boolean()]),
-          description: Type.Optional(Type.String()),
+          description: OptionDescription,
         }),
         { minItems: OPTIONS_MIN, maxItems: OPTIONS_MAX },
       ),
@@ -106,7 +110,7 @@ export const OPENAI_QUESTION_SCHEMAS = {
       type: Type.Literal('score'),
       name: Name,
       instructions: Instructions,
-      levels: Type.Array(Type.Object({ label: Type.String(), description: Type.Optional(Type.String()) }), {
+      levels: Type.Array(Type.Object({ label: Type.String(), description: OptionDescription }), {
         minItems: OPTIONS_MIN,
         maxItems: OPTIONS_MAX,
         description: 'Lowest first.',
