@@ -17,7 +17,7 @@ import { leaveFor } from './leave.ts';
 import { loadSession, session } from './session.ts';
 import { useLoaded } from './use-loaded.ts';
 
-/** The reader's own account: name, password, sessions, and its end. */
+/** The reader's own account: name, password, sessions, deletion. */
 export default function Account() {
   if (session.value.state !== 'signed_in') return null;
   const { name, email } = session.value.user;
@@ -192,7 +192,7 @@ const PREVENTIONS = {
     'You are its only member, and it has credit or running requests: use it up, or hand it over first.',
 } as const;
 
-/** Which organizations end with the account, and which keep it. */
+/** The organizations that close with the account, and those that prevent its deletion. */
 function DeletionPreview() {
   const preview = useLoaded(() => call(api.account.deletion.get()), []);
   return (
@@ -216,7 +216,7 @@ function DeletionPreview() {
   );
 }
 
-/** A browser's name as far as people know it; its own text is long and misleading. */
+/** Returns a browser's common name, because its own text is long and misleading. */
 function browserOf(user_agent: string): string {
   const browsers = [
     ['Edg/', 'Edge'],

@@ -1,17 +1,17 @@
 import { treaty } from '@elysiajs/eden';
 import type { ConsoleApi } from '../api/api.ts';
 
-/** Why a request of the page failed, in one shape whatever went wrong. */
+/** The failure of a request of the page, in one shape for every cause. */
 export class ApiError extends Error {
   constructor(
-    /** The contract's code; `unreachable` when no answer came, `unreadable` when it was none of ours. */
+    /** The contract's code; `unreachable` for no response, `unreadable` for one that is not ours. */
     readonly code: string,
     message: string,
     /** The field at fault, where one is. */
     readonly param: string | null,
     readonly request_id: string | null,
     readonly status: number,
-    /** Whole seconds after which asking again makes sense, where the service names them. */
+    /** Whole seconds after which a retry makes sense, where the service gives them. */
     readonly retry_after_s: number | null = null,
   ) {
     super(message);
@@ -20,7 +20,7 @@ export class ApiError extends Error {
 
 let csrf_token: string | null = null;
 
-/** Takes the token that every change of this session must carry; null when nobody is signed in. */
+/** Sets the token for every change of this session; null when nobody is signed in. */
 export function setCsrfToken(token: string | null): void {
   csrf_token = token;
 }
@@ -30,27 +30,27 @@ export function setCsrfToken(token: string | null): void {
  * `await call(api.organizations({ organization_id }).keys.get({ query }))`.
  */
 export const api = treaty<ConsoleApi>(location.origin, {
-  // A text stays a text, even one that looks like a time.
+  // A text stays a text, even if it looks like a time.
   parseDate: false,
   fetch: { credentials: 'same-origin' },
   headers: () => (csrf_token === null ? {} : { 'x-csrf-token': csrf_token }),
 }).console.api;
 
-/** What Eden gives: headers come with every answer, and are undefined where there was none. */
+/** Eden's result: headers come with every response, and are undefined without one. */
 type Answer<T> = { readonly headers: HeadersInit | undefined } & (
   | { readonly data: T; readonly error: null }
   | { readonly data: null; readonly error: { readonly status: unknown; readonly value: unknown } }
 );
 
 /**
- * The body of an answer of the API. Throws an `ApiError` for every other outcome. When the session has ended the browser
- * goes to the sign-in page, which returns here.
+ * Returns the body of a response of the API. Throws an `ApiError` for every other outcome. When the session
+ * has ended the browser goes to the sign-in page, which returns here.
  */
 export async function call<T>(answer: Promise<Answer<T>>): Promise<T> {
   return (await callWithHeaders(answer)).data;
 }
 
-/** The same with the headers of the answer. */
+/** Does the same, and also returns the response's headers. */
 export async function callWithHeaders<T>(
   answer: Promise<Answer<T>>,
 ): Promise<{ readonly data: T; readonly headers: Headers }> {
@@ -60,13 +60,13 @@ export async function callWithHeaders<T>(
   const failure = apiErrorOf(Number(error.status), error.value, headers.get('retry-after'));
   if (failure.code === 'not_signed_in') {
     const here = location.pathname + location.search;
-    // The document is loaded anew, so that nothing of the ended session is left in it.
+    // The document is loaded again, so that nothing of the ended session is left in it.
     location.assign(`/console/sign-in?return=${encodeURIComponent(here)}`);
   }
   throw failure;
 }
 
-/** The failure as an `ApiError`, for whatever was thrown. */
+/** Returns anything that was thrown as an `ApiError`. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);
@@ -79,7 +79,7 @@ function apiErrorOf(status: number, body: unknown, retry_after: string | null): 
     const retry_after_s = retry_after === null ? null : Number(retry_after);
     return new ApiError(code, message, param ?? null, body.request_id ?? null, status, retry_after_s);
   }
-  // Eden gives 503 and the cause when there was no answer at all.
+  // Eden gives 503 and the cause when there was no response at all.
   if (body instanceof Error) {
     return new ApiError('unreachable', 'The service cannot be reached. Is it running?', null, null, 0);
   }

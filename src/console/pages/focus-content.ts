@@ -1,4 +1,6 @@
-/** Moves the focus to the content of the page, from something that is gone, or goes. Scrolls nothing. */
+/**
+ * Moves the focus to the content of the page, from an element that is gone or about to go. Does not scroll.
+ */
 export function focusContent(): void {
   document.getElementById('content')?.focus({ preventScroll: true });
 }

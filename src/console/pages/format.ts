@@ -5,7 +5,9 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Making a formatter takes longer than a hundred uses of it, and a table has hundreds of cells. */
+/**
+ * Caches formatters, because making one takes longer than a hundred uses, and a table has hundreds of cells.
+ */
 function kept<Options extends object, Format>(
   make: (options: Options) => Format,
 ): (options: Options) => Format {
@@ -21,14 +23,17 @@ function kept<Options extends object, Format>(
 const numberFormat = kept((options: Intl.NumberFormatOptions) => new Intl.NumberFormat(LOCALE, options));
 const timeFormat = kept((options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(LOCALE, options));
 
-/** Exact dollars: at least two decimals, and as many more as the amount has: `$12.50`, `$0.00015`, `-$3.00`. */
+/**
+ * Returns exact dollars: at least two decimals, and as many more as the amount has: `$12.50`, `$0.00015`,
+ * `-$3.00`.
+ */
 export function formatMoney(amount_micros: number): string {
   const [whole = '0', fraction = ''] = formatDollars(Math.abs(amount_micros)).split('.');
   const decimals = fraction.replace(/0+$/, '').padEnd(2, '0');
   return `${amount_micros < 0 ? '-' : ''}$${formatNumber(Number(whole))}.${decimals}`;
 }
 
-/** Dollars for headings and axes: whole cents from one dollar on, three significant digits below. */
+/** Returns dollars for headings and axes: whole cents from one dollar on, three significant digits below. */
 export function formatMoneyShort(amount_micros: number): string {
   const dollars = amount_micros / 1_000_000;
   const style = { style: 'currency', currency: 'USD' } as const;
@@ -39,17 +44,17 @@ export function formatMoneyShort(amount_micros: number): string {
   return numberFormat({ ...style, ...digits }).format(dollars);
 }
 
-/** A number with separators between thousands: `12,345`. */
+/** Returns a number with separators between thousands: `12,345`. */
 export function formatNumber(value: number, decimals_max = 0): string {
   return numberFormat({ maximumFractionDigits: decimals_max }).format(value);
 }
 
-/** A number in few characters, for axes and tiles: `1.2K`. */
+/** Returns a number in few characters, for axes and tiles: `1.2K`. */
 export function formatCompact(value: number): string {
   return numberFormat({ notation: 'compact', maximumFractionDigits: 1 }).format(value);
 }
 
-/** A share from 0 to 1 in percent: `12.5%`. */
+/** Returns a share from 0 to 1 in percent: `12.5%`. */
 export function formatPercent(share: number, decimals = 1): string {
   return numberFormat({
     style: 'percent',
@@ -58,7 +63,7 @@ export function formatPercent(share: number, decimals = 1): string {
   }).format(share);
 }
 
-/** A length of time: `85 ms`, `1.25 s`, `3 min`, `2 h`, `5 d`. */
+/** Returns a duration: `85 ms`, `1.25 s`, `3 min`, `2 h`, `5 d`. */
 export function formatDuration(duration_ms: number): string {
   if (duration_ms < 1_000) return `${formatNumber(duration_ms, duration_ms < 10 ? 1 : 0)} ms`;
   if (duration_ms < MINUTE_MS) return `${formatNumber(duration_ms / 1_000, 2)} s`;
@@ -67,7 +72,7 @@ export function formatDuration(duration_ms: number): string {
   return `${formatNumber(duration_ms / DAY_MS)} d`;
 }
 
-/** A time as people say it: `just now`, `5 minutes ago`, `in 2 days`; a date from 30 days on. */
+/** Returns a relative time: `just now`, `5 minutes ago`, `in 2 days`; a date from 30 days on. */
 export function formatRelative(time_ms: number, now_ms: number): string {
   const distance_ms = time_ms - now_ms;
   const magnitude_ms = Math.abs(distance_ms);
@@ -79,7 +84,7 @@ export function formatRelative(time_ms: number, now_ms: number): string {
   return formatDate(time_ms);
 }
 
-/** A day: `Mar 5, 2026`, in the reader's time zone or the one that is given. */
+/** Returns a day: `Mar 5, 2026`, in the reader's time zone or the given one. */
 export function formatDate(time_ms: number, time_zone?: string): string {
   return timeFormat({
     dateStyle: 'medium',
@@ -96,7 +101,7 @@ const TO_THE_SECOND = {
   hourCycle: 'h23',
 } as const satisfies Intl.DateTimeFormatOptions;
 
-/** A time to the second, with its zone: `Mar 5, 2026, 14:03:07 GMT+1`. */
+/** Returns a time to the second, with its zone: `Mar 5, 2026, 14:03:07 GMT+1`. */
 export function formatExact(time_ms: number, time_zone?: string): string {
   return timeFormat({
     year: 'numeric',
@@ -106,7 +111,7 @@ export function formatExact(time_ms: number, time_zone?: string): string {
   }).format(time_ms);
 }
 
-/** A time to the second without its year, for tables: `Mar 5, 14:03:07`. */
+/** Returns a time to the second without its year, for tables: `Mar 5, 14:03:07`. */
 export function formatMoment(time_ms: number, time_zone?: string): string {
   return timeFormat({
     ...TO_THE_SECOND,
@@ -114,7 +119,7 @@ export function formatMoment(time_ms: number, time_zone?: string): string {
   }).format(time_ms);
 }
 
-/** Bytes: `512 B`, `1.2 kB`, `3.4 MB`. */
+/** Returns bytes with their unit: `512 B`, `1.2 kB`, `3.4 MB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`;
   return bytes < 1_000_000
@@ -122,7 +127,7 @@ export function formatBytes(bytes: number): string {
     : `${formatNumber(bytes / 1_000_000, 1)} MB`;
 }
 
-/** `1 key`, `2 keys`. */
+/** Returns a number with its noun: `1 key`, `2 keys`. */
 export function formatCount(count: number, singular: string, plural = `${singular}s`): string {
   return `${formatNumber(count)} ${count === 1 ? singular : plural}`;
 }

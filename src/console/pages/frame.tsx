@@ -13,7 +13,7 @@ import { THEMES, theme } from './theme.ts';
 
 const THEME_NAMES = { system: 'System', light: 'Light', dark: 'Dark' } as const;
 
-/** What surrounds every page of somebody who is signed in: the bar, the navigation, and the toasts. */
+/** The frame of every page of a signed-in person: the bar, the navigation, and the toasts. */
 export function Frame({ children }: { readonly children: ComponentChildren }) {
   const is_open = useSignal(false);
   const shown_path = path.value;
@@ -71,7 +71,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
   );
 }
 
-/** What surrounds the pages of somebody who is not signed in: one column. */
+/** The frame of the pages before sign-in: one column. */
 export function PlainFrame({ children }: { readonly children: ComponentChildren }) {
   return (
     <div class="plain-frame">
@@ -98,7 +98,7 @@ function Brand() {
   );
 }
 
-/** The links that the reader may follow from here: of the organization, or of the operator. */
+/** Returns the links of the navigation: of the organization, or of the operator. */
 function navigation(): readonly { readonly label: string; readonly href: string }[] {
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
   const is_operators_page = path.value.startsWith('/console/operator/');
@@ -112,7 +112,7 @@ function navigation(): readonly { readonly label: string; readonly href: string 
   });
 }
 
-/** Whether the reader's role in the shown organization allows a page. */
+/** Returns true if the reader's role in the shown organization allows a page. */
 export function isOffered({ permission }: PageEntry): boolean {
   return permission === undefined || may(permission);
 }
@@ -142,7 +142,9 @@ function OrganizationMenu() {
   );
 }
 
-/** The same page of another organization, or its first where no such page is open. */
+/**
+ * Returns the same page of another organization, or its first one where the page is not an organization's.
+ */
 function pathInOrganization(id: string): string {
   const of_organizations = PAGES.filter(({ audience }) => audience === 'organization');
   const page =

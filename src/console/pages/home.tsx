@@ -7,7 +7,7 @@ import { organizationPath } from './page.ts';
 import { navigate } from './router.ts';
 import { organizations } from './session.ts';
 
-/** Where people arrive: their organization, or a list of them. */
+/** The first page: the reader's only organization, or a list of them. */
 export default function Home() {
   const all = organizations.value;
   const [only] = all;

@@ -1,27 +1,27 @@
 const STORED_AS = 'tds-invitation';
 
-/** The page that takes up the kept invitation. */
+/** The page that accepts the stored invitation. */
 export const INVITATION_PATH = '/console/invitation';
 
-/** The token of an invitation, and the address that it is for. */
+/** The token of an invitation, and the invited address. */
 export interface KeptInvitation {
   readonly token: string;
   readonly email: string;
 }
 
 /**
- * Keeps the invitation that somebody follows while they sign in, or sign up and come back by another mail. So it is in
- * no address on the way. The token alone opens nothing: the invited address must be signed in.
+ * Stores the invitation while its reader signs in, or signs up and returns by another mail. Its token is
+ * therefore in no address on the way. The token alone is not enough: the invited address must be signed in.
  */
 export function keepInvitation({ token, email }: KeptInvitation): void {
   try {
     localStorage.setItem(STORED_AS, JSON.stringify({ token, email }));
   } catch {
-    // A browser that stores nothing has the mail of the invitation.
+    // A browser without storage still has the mail of the invitation.
   }
 }
 
-/** The invitation that was kept in this browser; null where there is none. */
+/** Returns the invitation that is stored in this browser, or null. */
 export function keptInvitation(): KeptInvitation | null {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(STORED_AS) ?? 'null');
@@ -31,19 +31,22 @@ export function keptInvitation(): KeptInvitation | null {
   }
 }
 
-/** The token of the kept invitation if it is for that address: several people may use one browser. */
+/**
+ * Returns the token of the stored invitation if it is for that address, because several people may use one
+ * browser.
+ */
 export function keptInvitationFor(email: string | null): string | null {
   const kept = keptInvitation();
   return kept !== null && kept.email.toLowerCase() === email?.toLowerCase() ? kept.token : null;
 }
 
-/** Forgets an invitation, unless it is another one that is kept. */
+/** Removes the stored invitation if it has this token. */
 export function forgetInvitation(token: string): void {
   if (keptInvitation()?.token !== token) return;
   try {
     localStorage.removeItem(STORED_AS);
   } catch {
-    // It stays, and is refused.
+    // It stays, and is refused later.
   }
 }
 

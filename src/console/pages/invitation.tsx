@@ -13,7 +13,7 @@ import { navigate } from './router.ts';
 import { loadSession, session, signOut } from './session.ts';
 import { useLoaded } from './use-loaded.ts';
 
-/** Shows what an invitation is for, and takes it up for whoever is signed in with its address. */
+/** An invitation, which the signed-in owner of its address can accept. */
 export default function InvitationPage() {
   const [of_link] = useLinkToken();
   const token = of_link ?? keptInvitation()?.token ?? null;
@@ -25,10 +25,10 @@ export default function InvitationPage() {
   );
 }
 
-/** Refusals after which the link leads nowhere. */
+/** The refusals after which the link is useless. */
 const ENDED: readonly string[] = ['not_found', 'invitation_ended', 'already_member'];
 
-/** What the service answers about an invitation, which is forgotten when that is its end. */
+/** Returns the service's answer about an invitation, which is removed when it has ended. */
 async function answered<Answer>(token: string, answer: Promise<Answer>): Promise<Answer> {
   try {
     return await answer;

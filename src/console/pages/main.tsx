@@ -13,7 +13,7 @@ import { navigate, path, startRouter } from './router.ts';
 import { loadSession, organization, returnToPage, session } from './session.ts';
 import { startTheme } from './theme.ts';
 
-/** The page of the address, within its frame, for whoever is signed in. */
+/** The page of the address, within its frame, with sign-in where it needs one. */
 function Console() {
   const entry = PAGES.find((page) => matchPath(page.path, path.value) !== null);
   const is_for_anyone = entry?.audience === 'anyone';
@@ -30,7 +30,7 @@ function Console() {
   useEffect(() => {
     if (focused_path.current === shown_path) return;
     focused_path.current = shown_path;
-    // Screen readers read on from the new page, not from the link that is gone.
+    // Screen readers read on from the new page, because the link is gone.
     focusContent();
   }, [shown_path]);
 
@@ -64,7 +64,7 @@ function Console() {
 
 function AllowedPage({ entry }: { readonly entry: PageEntry | undefined }) {
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
-  // What the reader may not know of does not exist for them.
+  // A page that the reader may not know about does not exist for them.
   if (entry === undefined || (entry.audience === 'operator' && !is_operator)) return <NotFoundState />;
   if (entry.audience === 'organization') {
     if (organization.value === undefined) return <NotFoundState />;
@@ -92,7 +92,7 @@ function LoadedPage({ entry }: { readonly entry: PageEntry }) {
   if (shown?.entry !== entry) return <Skeleton lines={4} />;
   if ('error' in shown) return <ErrorState error={shown.error} onRetry={reloadDocument} />;
   const { Component } = shown;
-  // Another organization is another page, whose state starts anew.
+  // Another organization is another page with its own state.
   return <Component key={path.value} params={matchPath(entry.path, path.value) ?? {}} />;
 }
 
@@ -102,7 +102,7 @@ void loadSession();
 window.addEventListener('pageshow', ({ persisted }) => {
   if (persisted) void returnToPage();
 });
-// Its code comes while the session is asked for; a failure shows when the page is loaded itself.
+// Its code loads beside the session; a failure is shown when the page itself is loaded.
 PAGES.find((page) => matchPath(page.path, path.value) !== null)
   ?.load()
   .catch(() => undefined);

@@ -1,4 +1,7 @@
-/** The named parts of a path that matches a pattern such as `/console/o/:organization_id/usage`; null where it does not. */
+/**
+ * Returns the named parts of a path that matches a pattern such as `/console/o/:organization_id/usage`; null
+ * if it does not.
+ */
 export function matchPath(pattern: string, actual: string): Readonly<Record<string, string>> | null {
   const expected = pattern.split('/');
   const parts = actual.split('/');
@@ -12,10 +15,13 @@ export function matchPath(pattern: string, actual: string): Readonly<Record<stri
   return found;
 }
 
-/** A path to return to after sign-in: one of the console's own pages, or else its first. Never another site's. */
+/**
+ * Returns a path to return to after sign-in: one of the console's own pages, or else its first. Never another
+ * site's.
+ */
 export function safeReturnPath(wanted: string | null, origin: string): string {
   if (wanted === null || !URL.canParse(wanted, origin)) return '/console';
-  // Whatever host was named is dropped here.
+  // A host in the path is dropped here.
   const { pathname, search } = new URL(wanted, origin);
   return /^\/console(?:\/|$)/.test(pathname) ? pathname + search : '/console';
 }

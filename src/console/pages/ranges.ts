@@ -11,24 +11,27 @@ export type Preset = (typeof PRESETS)[number]['value'];
 
 const PRESET_DAYS: Readonly<Record<Preset, number>> = { day: 1, week: 7, month: 30, quarter: 90 };
 
-/** A span of time: from its first to before its last millisecond. */
+/** A span of time, its end excluded. */
 export interface DateRange {
   readonly from_ms: number;
   readonly to_ms: number;
   readonly preset: Preset | 'all' | 'days';
 }
 
-/** The span of a preset that ends now. */
+/** Returns the span of a preset that ends now. */
 export function rangeOfPreset(preset: Preset, now_ms: number): DateRange {
   return { preset, from_ms: now_ms - PRESET_DAYS[preset] * DAY_MS, to_ms: now_ms };
 }
 
-/** All time until now. */
+/** Returns all time until now. */
 export function rangeOfAll(now_ms: number): DateRange {
   return { preset: 'all', from_ms: 0, to_ms: now_ms };
 }
 
-/** Whole UTC days, both included, as `YYYY-MM-DD`; null when a day is none or the last is before the first. */
+/**
+ * Returns whole UTC days, both included, as `YYYY-MM-DD`; null for an invalid day, or if the last is before
+ * the first.
+ */
 export function rangeOfDays(first: string, last: string): DateRange | null {
   const from_ms = Date.parse(`${first}T00:00:00Z`);
   const last_ms = Date.parse(`${last}T00:00:00Z`);
@@ -36,7 +39,7 @@ export function rangeOfDays(first: string, last: string): DateRange | null {
   return { preset: 'days', from_ms, to_ms: last_ms + DAY_MS };
 }
 
-/** The UTC day of a time, as `YYYY-MM-DD`. */
+/** Returns the UTC day of a time, as `YYYY-MM-DD`. */
 export function utcDay(time_ms: number): string {
   return new Date(time_ms).toISOString().slice(0, 10);
 }

@@ -10,7 +10,7 @@ import { showToast } from './components/toast.tsx';
 import { useLinkToken } from './link-token.ts';
 import { navigate } from './router.ts';
 
-/** Asks for the e-mail that resets a password; with its token, takes the new password. */
+/** A form that asks for the e-mail that resets a password; with its token, a form for the new password. */
 export default function Reset() {
   const [token, forget] = useLinkToken();
   return token === null ? <RequestReset /> : <NewPassword token={token} onAskAgain={forget} />;

@@ -2,11 +2,11 @@ import { computed, signal } from '@preact/signals';
 
 const address = signal(new URL(location.href));
 
-/** The path that is shown, without a slash at its end. */
+/** The shown path, without a trailing slash. */
 export const path = computed(() => address.value.pathname.replace(/\/+$/, ''));
-/** The query of the address that is shown: its filters. */
+/** The query of the shown address: its filters. */
 export const query = computed(() => address.value.searchParams);
-/** The fields of its fragment: tokens of links, which no request and no referrer carries. */
+/** The fields of its fragment: tokens of links, which are in no request and no referrer. */
 export const fragment = computed(() => new URLSearchParams(address.value.hash.slice(1)));
 
 /** Shows another page of the console without loading the document again. */
@@ -20,8 +20,8 @@ export function navigate(to: string, { replace = false }: { replace?: boolean } 
 }
 
 /**
- * Changes fields of the query, so that a filtered page has an address of its own; null removes a field. In place, unless
- * the browser's way back is to lead to what was shown before.
+ * Changes fields of the query, so that a filtered page has an address of its own; null removes a field.
+ * `replace: false` keeps the earlier view in the browser's history.
  */
 export function setQuery(
   fields: Readonly<Record<string, string | null>>,
@@ -35,14 +35,14 @@ export function setQuery(
   navigate(target.href, { replace });
 }
 
-/** Takes the fragment out of the address, and out of the browser's history. */
+/** Removes the fragment from the address, and from the browser's history. */
 export function dropFragment(): void {
   const target = new URL(address.value);
   target.hash = '';
   navigate(target.href, { replace: true });
 }
 
-/** Follows the browser's back and forward, and every plain `<a href>` to a page of the console. */
+/** Handles the browser's back and forward, and every plain `<a href>` to a page of the console. */
 export function startRouter(): void {
   addEventListener('popstate', () => {
     address.value = new URL(location.href);
@@ -55,7 +55,7 @@ export function startRouter(): void {
     const target = new URL(link.href, location.href);
     const is_page = target.pathname === '/console' || target.pathname.startsWith('/console/');
     if (target.origin !== location.origin || !is_page || target.pathname.startsWith('/console/api/')) return;
-    // A jump within the page is the browser's.
+    // The browser handles a jump within the page.
     if (target.hash !== '' && target.pathname === location.pathname) return;
     event.preventDefault();
     navigate(target.href);

@@ -15,26 +15,29 @@ type SessionState =
 
 export type Organization = SignedIn['organizations'][number];
 
-/** Who is signed in; asked for once when the document is loaded, and again after sign-in. */
+/** The session, loaded once with the document, and again after sign-in. */
 export const session = signal<SessionState>({ state: 'loading' });
 
-/** The organizations of whoever is signed in. */
+/** The organizations of the signed-in person. */
 export const organizations = computed(() =>
   session.value.state === 'signed_in' ? session.value.organizations : [],
 );
 
-/** The organization that the address names, if it is one of the reader's. */
+/** The organization of the address, if it is one of the reader's. */
 export const organization = computed(() => {
   const [, , section, id] = path.value.split('/');
   return section === 'o' ? organizations.value.find((one) => one.id === id) : undefined;
 });
 
-/** Whether the reader's role in the shown organization has a permission. The server checks every action again. */
+/**
+ * Returns true if the reader's role in the shown organization has a permission. The server checks every
+ * action again.
+ */
 export function may(permission: Permission): boolean {
   return organization.value !== undefined && allows(organization.value.role, permission);
 }
 
-/** Asks the service who is signed in. Never rejects: a failure is a state of `session`. */
+/** Loads the session. Never rejects: a failure is a state of `session`. */
 export async function loadSession(): Promise<void> {
   try {
     const answer = await call(api.session.get());
@@ -48,16 +51,16 @@ export async function loadSession(): Promise<void> {
   }
 }
 
-/** Ends the session, and loads the next page anew so that nothing of it is left in the document. */
+/** Ends the session, and loads the next page as a new document, so that nothing is left in this one. */
 export async function signOut(next = '/console/sign-in'): Promise<void> {
   await call(api['sign-out'].post());
   await leaveFor(next);
 }
 
 /**
- * Hides a page that the browser shows again as it was left, until it is known who is signed in. For anybody but the
- * reader before it is loaded anew, so that nothing of it is left in the document. It keeps its layout meanwhile, since
- * the place that was scrolled to depends on it.
+ * Hides a page that the browser restores, until it is known who is signed in. For another person it is
+ * reloaded, so that nothing of the earlier one is left. It keeps its layout meanwhile, because the scroll
+ * position depends on it.
  */
 export async function returnToPage(): Promise<void> {
   const user_id = userId();
@@ -65,10 +68,10 @@ export async function returnToPage(): Promise<void> {
   documentElement.style.visibility = 'hidden';
   await loadSession();
   if (session.value.state === 'failed' && user_id !== null) return reloadDocument();
-  // The token of a mailed link is not for whoever else has signed in.
+  // The token of a mailed link is not for another person who has signed in.
   if (userId() !== user_id) return location.reload();
   documentElement.style.visibility = '';
-  // The browser takes the focus from what is hidden.
+  // The browser removes the focus from hidden elements.
   if (activeElement instanceof HTMLElement) activeElement.focus({ preventScroll: true });
   stay();
 }

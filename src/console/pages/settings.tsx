@@ -14,7 +14,7 @@ import { navigate } from './router.ts';
 import { loadSession, may, type Organization, organization, session } from './session.ts';
 import { useLoaded } from './use-loaded.ts';
 
-/** The organization itself: its name and id, founding another one, leaving it. */
+/** The organization's settings: its name and id, creating another one, leaving it. */
 export default function Settings(_: PageProps) {
   const here = organization.value;
   if (here === undefined || session.value.state !== 'signed_in') return null;

@@ -7,7 +7,7 @@ import { safeReturnPath } from './paths.ts';
 import { navigate, query } from './router.ts';
 import { loadSession, session } from './session.ts';
 
-/** Sign-in with e-mail and password; goes on to the page that was asked for. */
+/** Sign-in with e-mail and password, followed by the requested page. */
 export default function SignIn() {
   const wanted = query.value.get('return');
   const is_open = session.value.state === 'signed_out' && session.value.sign_up === 'open';

@@ -11,7 +11,7 @@ import { INVITATION_PATH, keptInvitationFor } from './invitation-link.ts';
 import { query } from './router.ts';
 import { session } from './session.ts';
 
-/** Creates an account; the link in the e-mail that follows verifies the address. */
+/** The form that creates an account; the link in the e-mail that follows verifies the address. */
 export default function SignUp() {
   const invited_email = query.value.get('email');
   const invitation_token = keptInvitationFor(invited_email);

@@ -7,10 +7,10 @@ const STORED_AS = 'tds-theme';
 const system_is_dark = matchMedia('(prefers-color-scheme: dark)');
 const system_dark = signal(system_is_dark.matches);
 
-/** What the reader chose; kept in this browser. */
+/** The reader's choice, stored in this browser. */
 export const theme = signal<Theme>(storedTheme());
 
-/** Whether the page is dark now, by choice or by the system. */
+/** Returns true if the page is dark now, by choice or by the system. */
 export function isDark(): boolean {
   return theme.value === 'system' ? system_dark.value : theme.value === 'dark';
 }
@@ -25,7 +25,7 @@ export function startTheme(): void {
     try {
       localStorage.setItem(STORED_AS, theme.value);
     } catch {
-      // A browser that stores nothing forgets the choice at the next visit.
+      // A browser without storage forgets the choice at the next visit.
     }
   });
 }

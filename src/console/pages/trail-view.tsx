@@ -12,7 +12,7 @@ import { useLoadedPages } from './use-loaded.ts';
 type Answer = NonNullable<Awaited<ReturnType<typeof api.operator.trail.get>>['data']>;
 type Entry = Answer['items'][number];
 
-/** Which entries to load: as the query of the API. */
+/** The position and filter of entries, as the query of the API. */
 export interface TrailPlace {
   readonly before?: number;
   readonly action?: string;
@@ -30,7 +30,7 @@ const OBJECTS: Readonly<Record<string, string>> = {
   model_alias: 'Model alias',
 };
 
-/** Details that say nothing to a reader, or that the object's own name says. */
+/** Details without meaning for a reader, or repeated in the object's name. */
 const NOT_SHOWN = ['name', 'project_id'];
 
 const COLUMNS: readonly Column<Entry>[] = [
@@ -41,15 +41,15 @@ const COLUMNS: readonly Column<Entry>[] = [
   { title: 'When', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
 ];
 
-/** A trail, newest first, with a filter that is kept in the address. */
+/** An audit trail, newest first, with a filter that is kept in the address. */
 export function TrailView({
   of,
   inputs,
   load,
 }: {
-  /** What the trail is of: each has actions of its own. */
+  /** The subject of the audit trail; each has actions of its own. */
   readonly of: 'organization' | 'service';
-  /** The trail is loaded anew when one of them changes. */
+  /** A change of one of these reloads the audit trail. */
   readonly inputs: readonly unknown[];
   readonly load: (place: TrailPlace) => Promise<Answer>;
 }) {
@@ -118,7 +118,7 @@ function who({ by, user_name, user_email }: Entry) {
 }
 
 function object({ object_kind, object_id, object_name }: Entry) {
-  // The whole trail is its own.
+  // All entries are about it.
   if (object_kind === 'organization') return null;
   const kind = OBJECTS[object_kind] ?? object_kind;
   return (

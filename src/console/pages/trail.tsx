@@ -3,7 +3,7 @@ import { PageHeader } from './components/page-header.tsx';
 import type { PageProps } from './page.ts';
 import { TrailView } from './trail-view.tsx';
 
-/** Who did what in the organization, and when: for its owners. */
+/** The organization's audit trail, for its owners. */
 export default function Trail({ params: { organization_id = '' } }: PageProps) {
   return (
     <>

@@ -1,13 +1,15 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type ApiError, asApiError } from './client.ts';
 
-/** What a page loads, with everything that it must show of it. */
+/** The state of a load, with everything that a page must show. */
 export interface Loaded<T> {
-  /** The last answer. It stays while it is loaded again; undefined before the first and after other inputs. */
+  /**
+   * The last answer. It stays while it is loaded again; undefined before the first and after other inputs.
+   */
   readonly data: T | undefined;
   readonly error: ApiError | undefined;
   readonly is_loading: boolean;
-  /** Asks again; resolves when the answer or the error is there. */
+  /** Loads again; resolves with the answer or the error in place. */
   readonly reload: () => Promise<void>;
 }
 
@@ -18,8 +20,8 @@ interface State<T> {
 }
 
 /**
- * Loads when the page is shown and whenever an input changes. The answer to earlier inputs is dropped when it comes late.
- * `keep_stale` shows the old answer while other inputs are loaded, as charts and tables with filters want.
+ * Loads when the page is shown and whenever an input changes. A late answer to earlier inputs is dropped.
+ * `keep_stale` shows the old answer while other inputs are loaded, for charts and tables with filters.
  */
 export function useLoaded<T>(
   load: () => Promise<T>,
@@ -56,19 +58,19 @@ export function useLoaded<T>(
   return { ...state, reload };
 }
 
-/** One answer of a list that grows without bound. */
+/** One page of a list that grows without bound. */
 export interface Page<T, Cursor = string> {
   readonly items: readonly T[];
   readonly next: Cursor | null;
 }
 
-/** A list as it is read page by page; give it to `Table` as `more`. */
+/** A list that is read page by page; give it to `Table` as `more`. */
 export interface LoadedPages<T> extends Loaded<readonly T[]> {
-  /** Loads what comes next; null when everything is shown. */
+  /** Loads the next page; null when everything is shown. */
   readonly loadMore: (() => Promise<void>) | null;
 }
 
-/** Loads the first page of a list, and the next ones when they are asked for. */
+/** Loads the first page of a list, and the next ones on demand. */
 export function useLoadedPages<T, Cursor = string>(
   load: (cursor: Cursor | null) => Promise<Page<T, Cursor>>,
   inputs: readonly unknown[],
@@ -86,7 +88,7 @@ export function useLoadedPages<T, Cursor = string>(
     error: undefined,
     is_loading: false,
   });
-  // Pages that followed another first page are dropped.
+  // Pages after another first page are dropped.
   const pages = following.after === first.data ? following.pages : [];
   const all = first.data === undefined ? [] : [first.data, ...pages];
   const next = all.at(-1)?.next ?? null;

@@ -2,8 +2,8 @@ import { useEffect } from 'preact/hooks';
 import { type Loaded, useLoaded } from './use-loaded.ts';
 
 /**
- * Loads again and again, each time so long after the answer before, while the page is in sight; null pauses it. What was
- * loaded stays when a later time fails.
+ * Loads repeatedly while the page is visible, each time that long after the last answer; null pauses it. The
+ * last answer stays when a later load fails.
  */
 export function usePolled<T>(
   load: () => Promise<T>,
@@ -17,7 +17,7 @@ export function usePolled<T>(
     if (is_loading || wait_ms === null) return;
     let timer = setTimeout(poll, wait_ms);
     function poll() {
-      // A page that comes into sight again asks at once.
+      // A page that becomes visible again loads at once.
       if (document.visibilityState === 'visible') void reload();
     }
     const follow = () => {

@@ -3,8 +3,8 @@ import { useEffect, useRef } from 'preact/hooks';
 const INTERVAL_MS = 10_000;
 
 /**
- * Asks again while the page waits for something that happens elsewhere. It asks every ten seconds in which the page is
- * in sight, and when the reader comes back to it.
+ * Reloads while the page waits for an event elsewhere. It does so every ten seconds while the page is
+ * visible, and when the reader returns to it.
  */
 export function useRefresh(reload: () => Promise<void>, is_waiting: boolean): void {
   const latest_reload = useRef(reload);
@@ -13,7 +13,7 @@ export function useRefresh(reload: () => Promise<void>, is_waiting: boolean): vo
     if (!is_waiting) return;
     let is_running = false;
     const refresh = async () => {
-      // Coming back is told twice: by the window, and by the document.
+      // A return causes two events: of the window, and of the document.
       if (is_running || document.visibilityState === 'hidden') return;
       is_running = true;
       await latest_reload.current();

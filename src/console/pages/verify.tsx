@@ -10,7 +10,10 @@ import { useLinkToken } from './link-token.ts';
 import { navigate } from './router.ts';
 import { loadSession, session } from './session.ts';
 
-/** Verifies an address by the token of the e-mail and the password; without a token, sends a link. */
+/**
+ * A form that verifies an address by the token of the e-mail and the password; without a token, one that
+ * sends a link.
+ */
 export default function Verify() {
   const [token, forget] = useLinkToken();
   return token === null ? <RequestLink /> : <VerifyAddress token={token} onAskAgain={forget} />;
@@ -50,7 +53,10 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
   );
 }
 
-/** Whether whoever signed in follows an invitation: others that use this browser may have left theirs in it. */
+/**
+ * Returns true if the stored invitation is for the signed-in person; another user of this browser may have
+ * stored it.
+ */
 function isInvited(): boolean {
   return session.value.state === 'signed_in' && keptInvitationFor(session.value.user.email) !== null;
 }

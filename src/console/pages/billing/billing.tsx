@@ -16,7 +16,7 @@ import { TierChanges } from './tier-changes.tsx';
 import { TierNotice } from './tier-notice.tsx';
 import { TopUp } from './top-up.tsx';
 
-/** Credit: what there is, how more is bought, how it moved; and the tier that comes with it. */
+/** The credit of an organization: the balance, top-ups and history, and the resulting tier. */
 export default function Billing({ params: { organization_id = '' } }: PageProps) {
   const billing = useLoaded(
     () => call(api.organizations({ organization_id }).billing.get()),

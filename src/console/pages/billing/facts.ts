@@ -1,6 +1,6 @@
 import type { api } from '../client.ts';
 
-/** What the API tells about an organization's credit and tier. */
+/** The API's facts about an organization's credit and tier. */
 export type BillingFacts = NonNullable<
   Awaited<ReturnType<ReturnType<typeof api.organizations>['billing']['get']>>['data']
 >;

@@ -15,7 +15,7 @@ type Movements = NonNullable<
 type Movement = Movements['items'][number];
 type Place = NonNullable<Movements['next']>;
 
-/** Everything that moved the credit, newest first, with the balance after each. */
+/** Every movement of the credit, newest first, with the balance after each. */
 export function History({
   organization_id,
   credit_micros,
@@ -119,7 +119,7 @@ function When({ movement: { kind, at_ms } }: { readonly movement: Movement }) {
   );
 }
 
-/** The names of all projects, archived ones too, by their ids. */
+/** Returns the names of all projects, archived ones too, by their ids. */
 async function projectNames(organization_id: string): Promise<ReadonlyMap<string, string>> {
   const { projects } = api.organizations({ organization_id });
   const lists = await Promise.all([

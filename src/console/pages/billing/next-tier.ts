@@ -2,17 +2,17 @@ import { formatDate, formatMoney } from '../format.ts';
 
 const DAY_MS = 86_400_000;
 
-/** What the next tier asks for, as far as it is known when it can be reached. */
+/** The requirements of the next tier that decide when it is reached. */
 export interface TierGoal {
   readonly tier: number;
   readonly days: number;
-  /** What is still to be paid; 0 when only time is missing. */
+  /** The amount still to be paid; 0 when only time is missing. */
   readonly missing_micros: number;
-  /** When its days have passed since the first payment; null before that. */
+  /** The time at which its days have passed since the first payment; null before that. */
   readonly days_passed_at_ms: number | null;
 }
 
-/** When and by what the next tier is reached, in one sentence. */
+/** Returns one sentence that says when and how the next tier is reached. */
 export function reachSentence(goal: TierGoal, now_ms: number): string {
   const { tier, days, missing_micros, days_passed_at_ms } = goal;
   const money = formatMoney(missing_micros);
@@ -27,7 +27,7 @@ export function reachSentence(goal: TierGoal, now_ms: number): string {
   return `Tier ${tier} can be reached on ${day} at the earliest, once ${money} more is paid.`;
 }
 
-/** Whole days since the first payment, at most as many as the next tier asks for. */
+/** Returns whole days since the first payment, at most as many as the next tier requires. */
 export function daysPassed({ days, days_passed_at_ms }: TierGoal, now_ms: number): number {
   if (days_passed_at_ms === null) return 0;
   const left = Math.ceil((days_passed_at_ms - now_ms) / DAY_MS);

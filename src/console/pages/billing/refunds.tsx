@@ -11,7 +11,7 @@ const STATUSES: Readonly<Record<string, 'success' | 'warning'>> = {
   pending: 'warning',
 };
 
-/** What was paid back, and what of it was taken back. */
+/** The refunds, and their reversals. */
 export function Refunds({ refunds }: Pick<BillingFacts, 'refunds'>) {
   return (
     <Section title="Refunds" description="A refund takes its amount off the credit.">

@@ -7,7 +7,7 @@ import { TIER_REASONS } from './tier-reasons.ts';
 
 const SHOWN_MS = 30 * 86_400_000;
 
-/** Tells of the newest change of the tier until it is closed, which only this browser remembers. */
+/** A notice of the newest change of the tier until it is closed, which only this browser remembers. */
 export function TierNotice({
   organization_id,
   facts,
@@ -27,7 +27,7 @@ export function TierNotice({
     try {
       localStorage.setItem(stored_as, String(id));
     } catch {
-      // A browser that stores nothing shows the notice again at the next visit.
+      // A browser without storage shows the notice again at the next visit.
     }
   };
   return (

@@ -1,4 +1,4 @@
-/** Why the tier of an organization changed, by the reason that is stored. */
+/** The sentences for the stored reasons of tier changes. */
 export const TIER_REASONS: Readonly<Record<string, string>> = {
   top_up: 'because of a payment',
   refund: 'because of a refund',

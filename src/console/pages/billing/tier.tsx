@@ -12,7 +12,7 @@ interface LimitRow {
   readonly next: string;
 }
 
-/** The tier with its limits, and how far it is to the next one. */
+/** The tier with its limits, and the progress to the next one. */
 export function Tier({ facts }: { readonly facts: BillingFacts }) {
   const { tier, next_tier, minimum_tier } = facts;
   const columns: Column<LimitRow>[] = [

@@ -13,11 +13,11 @@ import type { BillingFacts, Payment } from './facts.ts';
 interface TopUpProps {
   readonly organization_id: string;
   readonly terms: BillingFacts['top_up'];
-  /** Told when a payment waits now. */
+  /** Called when a payment has started. */
   readonly onStarted: () => Promise<void>;
 }
 
-/** Buys credit: at the provider's checkout, or by a payment that the operator confirms. */
+/** The form that buys credit: at the provider's checkout, or by a payment that the operator confirms. */
 export function TopUp({ organization_id, terms, onStarted }: TopUpProps) {
   const { least_micros, most_micros, is_manual } = terms;
   const [started, setStarted] = useState<Pick<Payment, 'id' | 'amount_micros'>>();
@@ -68,7 +68,7 @@ export function TopUp({ organization_id, terms, onStarted }: TopUpProps) {
   );
 }
 
-/** What to do about a payment that no checkout is for. */
+/** The instructions for a payment without a checkout. */
 export function HowToPay({
   payment,
   onClose,

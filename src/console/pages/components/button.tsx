@@ -2,19 +2,19 @@ import type { ComponentChildren } from 'preact';
 
 export interface ButtonProps {
   readonly children: ComponentChildren;
-  /** `primary` once a page; `danger` for what cannot be undone; `quiet` within tables and bars. */
+  /** `primary` once on a page; `danger` for irreversible actions; `quiet` within tables and bars. */
   readonly kind?: 'primary' | 'secondary' | 'danger' | 'quiet';
   readonly size?: 'small' | 'normal';
   readonly type?: 'button' | 'submit';
   readonly is_busy?: boolean;
   readonly is_disabled?: boolean;
-  /** What is said of it where the visible text is too short, such as an icon. */
+  /** The accessible name where the visible text is too short, such as an icon. */
   readonly label?: string;
   readonly title?: string;
   readonly onClick?: (event: MouseEvent) => unknown;
 }
 
-/** A button. While it is busy it keeps its place and its focus, and takes no second click. */
+/** A button. While it is busy it keeps its place and its focus, and ignores clicks. */
 export function Button({
   children,
   kind = 'secondary',

@@ -9,9 +9,9 @@ const DAY_MS = 24 * 3_600_000;
 
 export interface ChartSeries {
   readonly label: string;
-  /** One value for each time; null where there is none. */
+  /** One value for each time; null for none. */
   readonly values: readonly (number | null)[];
-  /** Which of the palette's colours; by default the series' place. */
+  /** A colour of the palette; by default that of the series' position. */
   readonly color?: 1 | 2 | 3 | 4 | 5 | 'danger';
 }
 
@@ -23,17 +23,17 @@ interface ChartProps {
   readonly format: (value: number) => string;
   readonly height_px?: number;
   /**
-   * How long each time lasts. With it bars begin at their times, and the table zooms to a row's time. Whole days are
-   * those of UTC.
+   * The length of each time. With it bars begin at their times, and the table zooms to a row's time. Whole
+   * days are those of UTC.
    */
   readonly bucket_ms?: number;
-  /** Told of the span that was dragged over; null when it was reset. */
+  /** Called with the span that was dragged over; null when it was reset. */
   readonly onZoom?: (span: { readonly from_ms: number; readonly to_ms: number } | null) => void;
 }
 
 /**
- * Values over time. Dragging zooms in, double click and the button reset it. What it shows is also a table, one click
- * away, and a sentence for screen readers.
+ * A chart of values over time. Dragging zooms in, double click and the button reset it. The same data is also
+ * a table, one click away, and a sentence for screen readers.
  */
 export function Chart({
   title,
@@ -264,7 +264,7 @@ function ChartTable({ title, times_ms, series, format, bucket_ms, onZoom }: Omit
   );
 }
 
-/** uPlot counts time in seconds. */
+/** Returns uPlot's data, with times in seconds. */
 function dataOf(times_ms: readonly number[], series: readonly ChartSeries[]): uPlot.AlignedData {
   return [times_ms.map((time_ms) => time_ms / 1_000), ...series.map(({ values }) => [...values])];
 }
@@ -273,12 +273,14 @@ function exactTime(time_ms: number | undefined, bucket_ms: number | undefined): 
   return time_ms === undefined ? '' : formatExact(time_ms, zoneOf(bucket_ms));
 }
 
-/** The zone that times of such buckets are written in: UTC for whole days, and otherwise undefined, the reader's. */
+/**
+ * Returns the time zone for times of such buckets: UTC for whole days, otherwise undefined for the reader's.
+ */
 export function zoneOf(bucket_ms: number | undefined): 'UTC' | undefined {
   return bucket_ms !== undefined && bucket_ms % DAY_MS === 0 ? 'UTC' : undefined;
 }
 
-/** The times that are shown: the last one with all of its bucket, unless a part was zoomed to. */
+/** Returns the shown times: the last one with all of its bucket, unless the chart is zoomed. */
 function withLastBucket(plot: uPlot, low: number, high: number, bucket_ms = 0): [number, number] {
   return [low, high === plot.data[0].at(-1) ? high + bucket_ms / 1_000 : high];
 }
@@ -299,7 +301,7 @@ function summaryOf(series: readonly ChartSeries[], format: (value: number) => st
     .join(' ');
 }
 
-/** The places of values without a neighbour: a line has none there, so that they are drawn as points. */
+/** Returns the indexes of values without a neighbour, which are drawn as points because they have no line. */
 function alone(values: uPlot.AlignedData[number] = []): number[] {
   const isThere = (index: number) => values[index] != null;
   return Array.from(values, (_, index) => index).filter(
@@ -307,7 +309,7 @@ function alone(values: uPlot.AlignedData[number] = []): number[] {
   );
 }
 
-/** The colours of the style sheet as a canvas takes them: it knows no custom properties. */
+/** Returns the colours of the style sheet for a canvas, which has no custom properties. */
 function coloursOf(place: HTMLElement) {
   const probe = document.createElement('span');
   place.append(probe);

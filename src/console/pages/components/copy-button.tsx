@@ -3,7 +3,7 @@ import { Button } from './button.tsx';
 
 const CONFIRMED_MS = 2_000;
 
-/** Copies a text; says so in its own place. */
+/** A button that copies a text, and shows the result in its own place. */
 export function CopyButton({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) {
   const [outcome, setOutcome] = useState<'copied' | 'failed' | null>(null);
   const copy = async () => {
@@ -27,7 +27,7 @@ export function CopyButton({ text, label = 'Copy' }: { readonly text: string; re
   );
 }
 
-/** A text that is meant to be taken elsewhere, such as a key or a command, with its copy button. */
+/** A text for use elsewhere, such as a key or a command, with its copy button. */
 export function CopyText({
   text,
   label,
@@ -53,7 +53,7 @@ export function CopyText({
 }
 
 async function copyText(text: string): Promise<void> {
-  // Browsers have a clipboard on https and localhost only.
+  // Browsers have a clipboard only on https and localhost.
   if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
   area.value = text;

@@ -1,6 +1,6 @@
 import { TextField } from './field.tsx';
 
-/** The field for the password that somebody has already. */
+/** The field for the present password. */
 export function CurrentPasswordField({
   label = 'Password',
   name = 'password',

@@ -2,14 +2,14 @@ import { type DateRange, PRESETS, rangeOfAll, rangeOfDays, rangeOfPreset, utcDay
 import { TextField } from './field.tsx';
 import { SegmentedControl } from './tabs.tsx';
 
-/** Chooses a span of time: a preset that ends now, or whole days. */
+/** A picker for a span of time: a preset that ends now, or whole days. */
 export function DateRangePicker({
   value,
   has_all = false,
   onChange,
 }: {
   readonly value: DateRange;
-  /** Whether all time can be chosen. */
+  /** True if all time can be chosen. */
   readonly has_all?: boolean;
   readonly onChange: (range: DateRange) => void;
 }) {
@@ -22,7 +22,7 @@ export function DateRangePicker({
     const range = rangeOfDays(first, last);
     if (range !== null) onChange(range);
   };
-  // The end of a range is exclusive: its last day is the one before.
+  // The end of a range is excluded, so its last day is the one before.
   const first = utcDay(value.from_ms);
   const last = utcDay(value.to_ms - 1);
   return (

@@ -3,16 +3,19 @@ import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { focusContent } from '../focus-content.ts';
 import { Form } from './form.tsx';
 
-/** What a dialog is about: its first field, text to copy or answer. The cross would come before them. */
+/**
+ * The main element of a dialog: its first field, text to copy or answer. Otherwise the cross would get the
+ * focus.
+ */
 const FIRST_FOCUSED = 'input, select, textarea, .copy-button button, .form-actions button';
 
 interface DialogProps {
   /** Another title is another step of the dialog, whose first field is focused. */
   readonly title: string;
   readonly is_open: boolean;
-  /** Asked for by Escape, the cross, or a click beside the dialog. */
+  /** Called on Escape, the cross, or a click beside the dialog. */
   readonly onClose: () => void;
-  /** A click beside the dialog does not close it, because what it shows would be lost. */
+  /** True if a click beside the dialog does not close it, because its content would be lost. */
   readonly is_kept?: boolean;
   readonly children: ComponentChildren;
 }
@@ -21,7 +24,7 @@ interface DialogProps {
 export function Dialog({ title, is_open, onClose, is_kept = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const title_id = useId();
-  // Before the next event: a key that follows at once must meet the dialog, not what is below it.
+  // A layout effect runs before the next event, so that a key that follows at once meets the dialog.
   useLayoutEffect(() => {
     const element = dialog.current;
     if (element === null) return;
@@ -32,7 +35,7 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
     }
     if (!element.open) return;
     element.close();
-    // What opened it may be gone, such as the button of a row that was removed.
+    // The element that opened it may be gone, such as the button of a row that was removed.
     if (document.activeElement === document.body) focusContent();
   }, [is_open, title]);
   return (
@@ -67,17 +70,17 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
 interface ConfirmDialogProps {
   readonly title: string;
   readonly is_open: boolean;
-  /** What is done, as the button says it: "Revoke key". */
+  /** The action, as on the button: "Revoke key". */
   readonly action: string;
   /** Rejects with an `ApiError`, which the dialog shows. */
   readonly onConfirm: () => Promise<unknown>;
   readonly onClose: () => void;
   readonly is_dangerous?: boolean;
-  /** What happens then, in plain words. */
+  /** The consequences, in plain words. */
   readonly children: ComponentChildren;
 }
 
-/** Asks before something that cannot be undone, and closes when it is done. */
+/** A dialog that asks before an irreversible action, and closes when it is done. */
 export function ConfirmDialog({
   action,
   onConfirm,

@@ -6,15 +6,15 @@ interface FieldProps {
   readonly label: string;
   readonly name: string;
   readonly help?: ComponentChildren;
-  /** The page's own complaint; a server's comes by the form around the field. */
+  /** The page's own error; the server's errors come from the form around the field. */
   readonly error?: string | undefined;
   readonly is_required?: boolean;
   readonly is_disabled?: boolean;
-  /** Hides the label from the eye only, where the place says what it is. */
+  /** Hides the label visually, where its position makes it clear. */
   readonly hides_label?: boolean;
 }
 
-/** What ties an input to its label, help and error. */
+/** The attributes that link an input to its label, help and error. */
 interface Described {
   readonly id: string;
   readonly name: string;
@@ -76,8 +76,8 @@ const TYPES = {
 } as const;
 
 /**
- * The value of a field that follows the page, or the first value of one that is the form's own. Preact writes a plain
- * `value` at every drawing, over what was entered since.
+ * Returns the value of a field that the page controls, or the first value of one that the form controls. On
+ * every render, Preact overwrites entered text with a plain `value`.
  */
 function valueProps(value: string | undefined, onInput: ((value: string) => void) | undefined) {
   if (value === undefined) return {};
@@ -86,7 +86,7 @@ function valueProps(value: string | undefined, onInput: ((value: string) => void
 
 interface TextFieldProps extends FieldProps {
   readonly type?: keyof typeof TYPES;
-  /** What stands in it; without `onInput` only at first. */
+  /** The content; without `onInput` only the first one. */
   readonly value?: string;
   readonly placeholder?: string;
   readonly autocomplete?: string;
@@ -96,7 +96,7 @@ interface TextFieldProps extends FieldProps {
   readonly min?: string;
   readonly max?: string;
   readonly inputmode?: 'decimal' | 'numeric' | 'email' | 'text';
-  /** What stands before the value, such as `$`. */
+  /** The text before the value, such as `$`. */
   readonly prefix?: string;
   readonly onInput?: (value: string) => void;
 }
@@ -150,7 +150,7 @@ interface TextAreaProps extends FieldProps {
   readonly value?: string;
   readonly placeholder?: string;
   readonly rows?: number;
-  /** For code and records: characters of one width, no spelling marks. */
+  /** True for code and records: monospaced, without spell checking. */
   readonly is_code?: boolean;
   readonly onInput?: (value: string) => void;
 }
@@ -193,7 +193,7 @@ interface SelectProps<Value extends string> extends FieldProps {
   readonly onChange?: (value: Value) => void;
 }
 
-/** One of a list, as the browser draws it. */
+/** A choice from a list, as the browser draws it. */
 export function Select<Value extends string>({ options, value, onChange, ...field }: SelectProps<Value>) {
   return (
     <Frame field={field}>
@@ -230,7 +230,7 @@ interface CheckboxProps {
   readonly onChange?: (is_checked: boolean) => void;
 }
 
-/** A yes or no. */
+/** A choice of yes or no. */
 export function Checkbox({ label, name, is_checked, is_disabled = false, onChange }: CheckboxProps) {
   return (
     <label class="checkbox">

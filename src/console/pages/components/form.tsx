@@ -6,13 +6,13 @@ import { Notice } from './notice.tsx';
 
 interface FormState {
   readonly is_busy: boolean;
-  /** The server's complaint about a field, by the field's name. */
+  /** Returns the server's error about a field, by the field's name. */
   readonly errorOf: (name: string) => string | undefined;
 }
 
 const Context = createContext<FormState>({ is_busy: false, errorOf: () => undefined });
 
-/** The state of the form around a field. */
+/** Returns the state of the form around a field. */
 export function useForm(): FormState {
   return useContext(Context);
 }
@@ -25,21 +25,21 @@ interface FormProps {
   readonly kind?: 'primary' | 'danger';
   readonly onCancel?: () => void;
   readonly children: ComponentChildren;
-  /** Names of fields in this form, so that an error of another field is shown above the button. */
+  /** The names of fields in this form. An error of another field is shown above the button. */
   readonly fields?: readonly string[];
   readonly is_disabled?: boolean;
 }
 
-/** What was entered, by the names of the fields. */
+/** The entered values, by the names of the fields. */
 export interface FormValues {
-  /** The text of a field, without spaces at its ends. */
+  /** Returns the text of a field, trimmed. */
   text(name: string): string;
-  /** The text exactly as it was entered, for passwords. */
+  /** Returns the text exactly as entered, for passwords. */
   exact(name: string): string;
   isChecked(name: string): boolean;
 }
 
-/** A form that is sent once at a time, and that shows what the server refuses beside the field at fault. */
+/** A form that is sent once at a time, and shows the server's errors beside their fields. */
 export function Form({
   onSubmit,
   submit,

@@ -2,9 +2,9 @@ import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface MenuProps {
-  /** What the button shows. */
+  /** The content of the button. */
   readonly button: ComponentChildren;
-  /** What is said before the button's text. */
+  /** The accessible text before the button's. */
   readonly label?: string;
   readonly is_at_end?: boolean;
   /** Links and buttons; the menu closes when one is chosen. */
@@ -17,7 +17,8 @@ export function Menu({ button, label, is_at_end = false, children }: MenuProps) 
   const frame = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const id = useId();
-  // Before the next event: a key that follows at once must not meet a menu that does not listen yet.
+  // A layout effect runs before the next event, so that the menu already listens for a key that follows at
+  // once.
   useLayoutEffect(() => {
     const element = frame.current;
     if (!is_open || element === null) return;

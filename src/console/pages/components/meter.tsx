@@ -1,6 +1,6 @@
 import { formatPercent } from '../format.ts';
 
-/** From this share of a limit on, it is nearly reached. */
+/** The share of a limit from which it is nearly reached. */
 export const NEAR_SHARE = 0.8;
 
 interface MeterProps {
@@ -9,13 +9,16 @@ interface MeterProps {
   /** The whole; null where there is no limit. */
   readonly limit: number | null;
   readonly format: (value: number) => string;
-  /** The whole is what is wanted, and no limit. */
+  /** True if the whole is a goal instead of a limit. */
   readonly is_goal?: boolean;
-  /** Hides the label from the eye only, where the place says what it is. */
+  /** Hides the label visually, where its position makes it clear. */
   readonly hides_label?: boolean;
 }
 
-/** How much of a limit is used: calm, then a warning from 80 %, then full. Or how much of a goal is reached. */
+/**
+ * A meter of the used part of a limit: calm, then a warning from 80 %, then full. Or of the reached part of a
+ * goal.
+ */
 export function Meter({ label, value, limit, format, is_goal = false, hides_label = false }: MeterProps) {
   const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, value / limit);
   const tone = is_goal
@@ -47,9 +50,9 @@ interface ProbabilityBarProps {
   readonly label: string;
   /** 0 to 1. */
   readonly probability: number;
-  /** Marks where the answer turns; null for none. */
+  /** The probability at which the answer changes, which is marked; null for none. */
   readonly threshold?: number | null;
-  /** Whether this is the option that the answer names. */
+  /** True if the answer names this option. */
   readonly is_answer?: boolean;
 }
 

@@ -1,10 +1,10 @@
 import { TextField } from './field.tsx';
 
-/** The lengths that better-auth takes by default. */
+/** The lengths that better-auth accepts by default. */
 const LENGTH_MIN = 8;
 const LENGTH_MAX = 128;
 
-/** The field for a password that is chosen now. */
+/** The field for a new password. */
 export function NewPasswordField({
   label = 'Password',
   name,

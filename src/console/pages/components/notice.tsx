@@ -7,11 +7,11 @@ interface NoticeProps {
   readonly title: ComponentChildren;
   readonly children?: ComponentChildren;
   readonly actions?: ComponentChildren;
-  /** With which support finds the request. */
+  /** The id by which support finds the request. */
   readonly request_id?: string | null;
 }
 
-/** Something that must be read before going on. Screen readers say a danger at once. */
+/** A message that must be read before going on. Screen readers announce a danger at once. */
 export function Notice({ tone = 'info', title, children, actions, request_id }: NoticeProps) {
   return (
     <div class={`notice ${tone}`} role={tone === 'danger' ? 'alert' : undefined}>

@@ -1,4 +1,4 @@
-/** The place of something that is still loading. */
+/** The placeholder of content that is still loading. */
 export function Skeleton({
   lines = 3,
   label = 'Loading',

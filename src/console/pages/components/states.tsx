@@ -5,7 +5,7 @@ import { Button, ButtonLink } from './button.tsx';
 import { Notice } from './notice.tsx';
 import { Skeleton } from './skeleton.tsx';
 
-/** What stands where nothing is yet, and what to do about it. */
+/** The content of an empty page or list, with advice. */
 export function EmptyState({
   title,
   children,
@@ -24,7 +24,7 @@ export function EmptyState({
   );
 }
 
-/** Something could not be loaded: why, the id of the request, and a way to try again. */
+/** A failed load: the reason, the id of the request, and a way to retry. */
 export function ErrorState({
   error,
   onRetry,
@@ -53,7 +53,7 @@ export function ForbiddenState() {
   );
 }
 
-/** There is no such page, or nothing that the reader may see. */
+/** A missing page, or one that the reader may not see. */
 export function NotFoundState() {
   return (
     <EmptyState
@@ -65,14 +65,14 @@ export function NotFoundState() {
   );
 }
 
-/** What was loaded, or its skeleton, or its error. */
+/** The loaded content, or its skeleton, or its error. */
 export function LoadedView<T>({
   loaded,
   lines,
   children,
 }: {
   readonly loaded: Loaded<T>;
-  /** Lines of the skeleton. */
+  /** The lines of the skeleton. */
   readonly lines?: number;
   readonly children: (data: T) => ComponentChildren;
 }) {

@@ -5,31 +5,31 @@ import { Skeleton } from './skeleton.tsx';
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** Numbers and actions stand at the end of their column. */
+  /** True for numbers and actions, which are aligned to the end of their column. */
   readonly is_at_end?: boolean;
-  /** The cell that names the row: the head of its card on a phone. */
+  /** True for the cell that names the row: the head of its card on a phone. */
   readonly is_name?: boolean;
-  /** Something drawn, such as a meter: it has room beside the others, and a line of its own on a phone. */
+  /** True for a drawing, such as a meter: it has room beside the others, and a line of its own on a phone. */
   readonly has_own_line?: boolean;
-  /** Left out on a phone, where the row's own view tells it. */
+  /** True for a column that a phone omits, because the row's own view has it. */
   readonly is_secondary?: boolean;
-  /** Actions need no title for the eye. */
+  /** True for actions, whose title is hidden visually. */
   readonly hides_title?: boolean;
 }
 
 interface TableProps<Row> {
-  /** What the table has, for screen readers. */
+  /** The content of the table, for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
-  /** Undefined while nothing is loaded yet. */
+  /** Undefined until the first load. */
   readonly rows: readonly Row[] | undefined;
   readonly keyOf: (row: Row) => string;
-  /** What is shown instead of no rows: an `EmptyState` that says what to do. */
+  /** The content in place of no rows: an `EmptyState` with advice. */
   readonly empty: ComponentChildren;
   readonly is_loading?: boolean;
-  /** More columns than fit: the table scrolls within its frame, and its cells keep to one line. */
+  /** True for more columns than fit: the table scrolls within its frame, and its cells keep to one line. */
   readonly is_wide?: boolean;
-  /** Loads the next rows; null when all are there. */
+  /** Loads the next rows; null when all are loaded. */
   readonly loadMore?: (() => Promise<void>) | null;
 }
 
@@ -50,7 +50,7 @@ export function Table<Row>({
     <div
       class={is_wide ? 'panel table-frame is-wide' : 'panel table-frame'}
       aria-busy={is_loading}
-      // What scrolls must take the keyboard's focus.
+      // A scrolling region must be focusable by the keyboard.
       {...(is_wide ? { role: 'region', 'aria-label': caption, tabIndex: 0 } : {})}
     >
       <table class="table">

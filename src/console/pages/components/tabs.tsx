@@ -9,7 +9,7 @@ interface ChoiceProps<Value extends string> {
   readonly onChange: (value: Value) => void;
 }
 
-/** One of a few, all in sight: radio buttons in the shape of a bar. */
+/** A choice of a few visible options: radio buttons in the shape of a bar. */
 export function SegmentedControl<Value extends string>({
   label,
   options,

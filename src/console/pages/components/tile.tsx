@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 
-/** One figure of a `<dl class="tiles">`: its title, its value, and what is worth saying below it. */
+/** One figure of a `<dl class="tiles">`: its title, its value, and a note. */
 export function Tile({
   title,
   value,

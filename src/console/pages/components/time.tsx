@@ -1,6 +1,6 @@
 import { formatExact, formatRelative } from '../format.ts';
 
-/** A time as people say it, with the exact one at hand. */
+/** A relative time, with the exact one as its title. */
 export function Time({
   time_ms,
   none = 'Never',

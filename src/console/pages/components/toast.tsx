@@ -11,14 +11,14 @@ const SHOWN_MS = 6_000;
 const toasts = signal<readonly Toast[]>([]);
 let next_id = 1;
 
-/** Says that something was done. It goes by itself: what must be read belongs into a notice. */
+/** Shows that something was done. A toast disappears by itself: important text belongs in a notice. */
 export function showToast(text: string): void {
   const id = next_id++;
   toasts.value = [...toasts.value, { id, text }];
   setTimeout(() => close(id), SHOWN_MS);
 }
 
-/** Does something that no form is around: a toast says why it failed. */
+/** Does something outside of a form; a toast shows the reason of a failure. */
 export async function attempt(action: () => Promise<unknown>): Promise<void> {
   try {
     await action();
@@ -31,7 +31,7 @@ function close(id: number): void {
   toasts.value = toasts.value.filter((toast) => toast.id !== id);
 }
 
-/** Where toasts appear; once in the document, from its start on, so that screen readers follow it. */
+/** The place of toasts. It is in the document from the start, so that screen readers follow it. */
 export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">

@@ -12,7 +12,7 @@ interface CreateKeyDialogProps {
   readonly organization_id: string;
   /** The active projects. */
   readonly projects: readonly { readonly id: string; readonly name: string }[];
-  /** How many keys can still be created. */
+  /** The number of keys that can still be created. */
   readonly left: number;
   readonly is_open: boolean;
   readonly onCreated: () => Promise<void>;
@@ -24,7 +24,10 @@ interface CreatedKey {
   readonly key: string;
 }
 
-/** Asks for name and project of a new key, and then shows the key: this once, because the service keeps its hash only. */
+/**
+ * A dialog that asks for name and project of a new key, and then shows the key, once, because the service
+ * stores only its hash.
+ */
 export function CreateKeyDialog({ is_open, onClose, ...props }: CreateKeyDialogProps) {
   const [created, setCreated] = useState<CreatedKey>();
   const close = () => {

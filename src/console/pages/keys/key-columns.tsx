@@ -4,10 +4,10 @@ import { Time } from '../components/time.tsx';
 
 type KeyList = NonNullable<Awaited<ReturnType<ReturnType<typeof api.organizations>['keys']['get']>>['data']>;
 
-/** A key as the API lists it. */
+/** A key of the API's list. */
 export type Key = KeyList['items'][number];
 
-/** What both lists of keys show of each. */
+/** The common columns of both lists of keys. */
 export const KEY_COLUMNS: readonly Column<Key>[] = [
   { title: 'Name', is_name: true, cell: ({ name }) => name },
   { title: 'Key', cell: ({ display_prefix }) => <code>{display_prefix}…</code> },

@@ -22,7 +22,7 @@ const LISTS = [
   { value: 'revoked', label: 'Revoked' },
 ] as const;
 
-/** From how many that can still be made on the page says so. */
+/** The number of remaining keys from which the page shows it. */
 const FEW_LEFT = 10;
 
 /** The organization's API keys: create, list, revoke. */

@@ -16,7 +16,7 @@ type InvitationList = NonNullable<
 >;
 type Invitation = InvitationList['items'][number];
 
-/** The open invitations, for whoever may invite: send again, revoke. */
+/** The open invitations, for members who may invite: send again, revoke. */
 export function Invitations({
   organization_id,
   own_role,

@@ -15,7 +15,7 @@ interface InviteDialogProps {
   readonly onClose: () => void;
 }
 
-/** Asks whom to invite as what. */
+/** A dialog that asks for the address and role of an invitation. */
 export function InviteDialog({ is_open, ...props }: InviteDialogProps) {
   return (
     <Dialog title="Invite a member" is_open={is_open} onClose={props.onClose}>

@@ -4,7 +4,7 @@ import { showToast } from '../components/toast.tsx';
 import { navigate } from '../router.ts';
 import { loadSession } from '../session.ts';
 
-/** Asks before the reader leaves the organization, and goes to the start afterwards. */
+/** A dialog that asks before the reader leaves the organization, and then goes to the first page. */
 export function LeaveDialog({
   organization_id,
   organization_name,

@@ -13,12 +13,12 @@ type MemberList = NonNullable<
   Awaited<ReturnType<ReturnType<typeof api.organizations>['members']['get']>>['data']
 >;
 
-/** A member as the API lists them. */
+/** A member of the API's list. */
 export type Member = MemberList['items'][number];
 
 interface MemberDialogProps {
   readonly organization_id: string;
-  /** Whom it is about; undefined is nobody. */
+  /** The member of the dialog; undefined for none. */
   readonly member: Member | undefined;
   readonly onDone: () => Promise<void>;
   readonly onClose: () => void;
@@ -29,7 +29,7 @@ interface RoleDialogProps extends MemberDialogProps {
   readonly is_self: boolean;
 }
 
-/** Asks for another role of a member. */
+/** A dialog that asks for another role of a member. */
 export function RoleDialog({ member, ...props }: RoleDialogProps) {
   return (
     <Dialog
@@ -78,7 +78,7 @@ function RoleForm({
   );
 }
 
-/** Asks before a member is removed. */
+/** A dialog that asks before a member is removed. */
 export function RemoveDialog({ organization_id, member, onDone, onClose }: MemberDialogProps) {
   return (
     <ConfirmDialog

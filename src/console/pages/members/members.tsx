@@ -22,7 +22,7 @@ export default function Members(_: PageProps) {
   return <MembersOf here={here} own_user_id={session.value.user.id} />;
 }
 
-/** Which dialog is open, and about whom. */
+/** The open dialog, and its member. */
 type Open =
   | { readonly dialog: 'invite' | 'leave' }
   | { readonly dialog: 'role' | 'remove'; readonly member: Member };
@@ -38,7 +38,7 @@ function MembersOf({ here, own_user_id }: { readonly here: Organization; readonl
   );
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
-  // The reader's own role may be another now, and invitations that the member sent may have ended.
+  // The reader's own role may have changed, and invitations by the member may have ended.
   const reload = async () => {
     await Promise.all([members.reload(), loadSession()]);
     if (may('manage_members')) await invitations.reload();
@@ -101,7 +101,7 @@ interface MemberTableProps {
 function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
   const owners = members.filter(({ role }) => role === 'owner').length;
   const isOnlyOwner = ({ role }: Member) => role === 'owner' && owners === 1;
-  // Owners are for owners, and the last one stays.
+  // Only owners may change owners, and the last one stays.
   const mayTouch = (member: Member) =>
     may('manage_members') && (member.role !== 'owner' || here.role === 'owner') && !isOnlyOwner(member);
   return (

@@ -2,7 +2,7 @@ import type { Role } from '../../../accounts/roles.ts';
 import { Select } from '../components/field.tsx';
 import { ROLE_TEXTS, rolesToGive } from './role-names.ts';
 
-/** Chooses a role, and says what it may do. */
+/** A field that chooses a role, and shows its permissions. */
 export function RoleField({
   own_role,
   value,

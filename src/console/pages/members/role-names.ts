@@ -1,7 +1,7 @@
 import { mayTouchRole, ROLES, type Role } from '../../../accounts/roles.ts';
 import type { Option } from '../components/field.tsx';
 
-/** What each role may do, as the contract's role table has it. */
+/** The permissions of each role in words, as in the contract's role table. */
 export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
   owner: 'Does everything, and makes other owners.',
   admin: 'Manages members, projects, keys and billing, but not owners.',
@@ -18,7 +18,7 @@ export const ROLE_NAMES: Readonly<Record<Role, string>> = {
   reader: 'Reader',
 };
 
-/** The roles that a member with this role may give: only owners make owners. */
+/** Returns the roles that a member with this role may give: only owners make owners. */
 export function rolesToGive(own: Role): readonly Option<Role>[] {
   return ROLES.filter((role) => mayTouchRole(own, role)).map((role) => ({
     value: role,

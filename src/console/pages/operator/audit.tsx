@@ -23,7 +23,7 @@ const OUTCOMES = {
   failed: { tone: 'danger', text: 'Could not be done' },
 } as const;
 
-/** The audit of the books: what the last one found, and one now. */
+/** The audit of the books: the result of the last one, and a button for one now. */
 export default function AuditPage() {
   const audit = usePolled(
     () => call(api.operator.audit.get()),

@@ -33,7 +33,7 @@ export function CreditActions({
   const [what, setWhat] = useState<What>();
   const close = () => {
     setWhat(undefined);
-    // An entry whose answer was lost may be in the books: whoever gives up here sees it before the next one.
+    // An entry without an answer may be in the books, so the page loads it before the next one.
     void onChange();
   };
   return (
@@ -62,8 +62,8 @@ export function CreditActions({
 }
 
 /**
- * The steps from opening the dialog to closing it make one entry. So its id stays over every failure, after which
- * nobody here knows whether the entry was made.
+ * The steps from opening the dialog to closing it make one entry. Its id therefore stays over every failure,
+ * after which it is unknown if the entry was made.
  */
 function Steps({
   what,
@@ -137,7 +137,7 @@ function Steps({
           else await call(route.refund.post({ entry_id, amount_micros }));
         } catch (failure) {
           setSent(true);
-          // Why the entry failed is what the form says, whether the figures could be read or not.
+          // The form shows the failure of the entry, even if the figures cannot be read.
           await onChange().catch(() => undefined);
           throw failure;
         }

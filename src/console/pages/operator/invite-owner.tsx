@@ -6,7 +6,7 @@ import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { showToast } from '../components/toast.tsx';
 
-/** Mails an invitation as owner: for an organization that has no member yet. */
+/** A form that mails an invitation as owner, for an organization that has no member yet. */
 export function InviteOwner({
   organization_id,
   onInvited,

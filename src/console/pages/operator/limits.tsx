@@ -17,10 +17,10 @@ type Name = keyof WholeOrganization['dedicated'];
 interface Limit {
   readonly name: Name;
   readonly label: string;
-  /** How the table calls it, where that is another thing than what is entered. */
+  /** The label in the table, where it differs from the field's. */
   readonly row_label?: string;
   readonly is_money?: true;
-  /** What applies now; null where the keys answer nothing. */
+  /** Returns the value in force; null where the keys are refused. */
   readonly inForce: (organization: WholeOrganization) => number | null;
 }
 
@@ -170,7 +170,9 @@ function written(name: Name, dedicated: WholeOrganization['dedicated']): string 
   return String(name === 'top_up_max_micros' ? value / MICROS_PER_DOLLAR : value);
 }
 
-/** The number of a field, or null where it is empty. Throws what the form shows beside it. */
+/**
+ * Returns the number of a field, or null where it is empty. Throws an error that the form shows beside it.
+ */
 function given(name: Name, values: FormValues): number | null {
   const text = values.text(name);
   if (text === '') return null;

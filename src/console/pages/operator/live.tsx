@@ -9,13 +9,13 @@ import { formatBytes, formatDuration, formatNumber, formatPercent } from '../for
 import { usePolled } from '../use-polled.ts';
 
 const POLL_MS = 2_000;
-/** Rates are means of the last seconds: one second alone jumps. */
+/** Rates are means of the last seconds, because single seconds vary too much. */
 const RATE_SECONDS = 10;
 
 type Live = NonNullable<Awaited<ReturnType<typeof api.operator.live.get>>['data']>;
 type History = Live['history'];
 
-/** What the service does now, and did in the last minutes. */
+/** The present state of the service, and its activity in the last minutes. */
 export default function LivePage() {
   const [is_paused, setPaused] = useState(false);
   const live = usePolled(() => call(api.operator.live.get()), [], is_paused ? null : POLL_MS);

@@ -19,7 +19,7 @@ const POLL_MS = 2_000;
 
 type Model = NonNullable<Awaited<ReturnType<typeof api.operator.models.get>>['data']>['items'][number];
 
-/** What is to be done with a model, once it is confirmed. */
+/** An action on a model that waits for its confirmation. */
 type Asked = { readonly what: 'price' | 'open' | 'close' | 'reload'; readonly model: Model };
 
 const STATES = {
@@ -29,7 +29,7 @@ const STATES = {
   ready: { tone: 'success', text: 'Ready' },
 } as const satisfies Record<string, { readonly tone: Tone; readonly text: string }>;
 
-/** The models: how they stand, what they cost, and which are open. */
+/** The models: their state, price and openness. */
 export default function Models() {
   const models = usePolled(() => call(api.operator.models.get()), [], POLL_MS);
   const [asked, setAsked] = useState<Asked>();

@@ -20,13 +20,13 @@ import { Limits } from './limits.tsx';
 import { PendingPayments } from './pending-payments.tsx';
 import type { WholeOrganization } from './whole-organization.ts';
 
-/** One organization, as whoever runs the service sees it. */
+/** One organization, as the operator sees it. */
 export default function OperatorsOrganization({ params: { organization_id = '' } }: PageProps) {
   const organization = useLoaded(
     () => call(api.operator.organizations({ organization_id }).get()),
     [organization_id],
   );
-  // Each change is an entry of the trail.
+  // Each change is an entry of the audit trail.
   const [changes, setChanges] = useState(0);
   const onChange = async () => {
     await organization.reload();
@@ -118,7 +118,7 @@ function Suspension({
         onConfirm={async () => {
           const { suspension } = api.operator.organizations({ organization_id: id });
           await call(suspension.post({ is_suspended: !is_suspended }));
-          // The dialog closes before the page says the opposite.
+          // The dialog closes before the page shows the opposite.
           void onChange();
           showToast(is_suspended ? `The keys of ${name} work again.` : `${name} is suspended.`);
         }}

@@ -9,12 +9,12 @@ import { showToast } from '../components/toast.tsx';
 import { formatMoney } from '../format.ts';
 import type { WholeOrganization } from './whole-organization.ts';
 
-/** Whose payments the operator confirms; every other provider confirms its own. */
+/** The provider whose payments the operator confirms; others confirm their own. */
 const MANUAL = 'manual';
 
 type Payment = WholeOrganization['pending'][number];
 
-/** Payments that wait for their confirmation. */
+/** The payments that wait for their confirmation. */
 export function PendingPayments({
   organization,
   onChange,

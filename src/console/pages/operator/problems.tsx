@@ -8,7 +8,7 @@ import { query } from '../router.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { SearchBox } from './search-box.tsx';
 
-/** The last failures that were the service's own fault. */
+/** The last failures by the service's own fault. */
 export default function Problems() {
   const request_id = query.value.get('request_id');
   const problems = useLoaded(

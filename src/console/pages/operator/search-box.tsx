@@ -3,7 +3,7 @@ import { Button } from '../components/button.tsx';
 import { TextField } from '../components/field.tsx';
 import { query, setQuery } from '../router.ts';
 
-/** A search whose text is kept in the address, under that name. */
+/** A search box whose text is in the address, under that name. */
 export function SearchBox({
   name,
   label,

@@ -2,7 +2,7 @@ import { api, call } from '../client.ts';
 import { PageHeader } from '../components/page-header.tsx';
 import { TrailView } from '../trail-view.tsx';
 
-/** What operators did to the service as a whole. */
+/** The operators' acts on the service as a whole. */
 export default function ServiceTrail() {
   return (
     <>

@@ -2,5 +2,5 @@ import type { api } from '../client.ts';
 
 type Route = ReturnType<typeof api.operator.organizations>;
 
-/** One organization as the API tells it to an operator. */
+/** One organization, as the API returns it to an operator. */
 export type WholeOrganization = NonNullable<Awaited<ReturnType<Route['get']>>['data']>;

@@ -10,7 +10,7 @@ const BODY = new JsonObject(
   ['decision-1', 'I was charged twice for order 8812. Please give the second payment back.', QUESTIONS],
 );
 
-/** A question about a record, as a command that asks the service at an address with the reader's own key. */
+/** Returns a command that asks the service at an address a question, with the reader's own key. */
 export function curlLine(origin: string): string {
   return `${KEY_VARIABLE}='your key'\n${snippet('curl', origin, BODY)}`;
 }

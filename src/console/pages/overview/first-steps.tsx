@@ -7,14 +7,14 @@ import { organizationPath } from '../page.ts';
 import { may } from '../session.ts';
 import { curlLine } from './curl-line.ts';
 
-/** When each of the first steps was done; null for what is still to do. */
+/** The time of each first step; null for one that is still to do. */
 export interface Steps {
   readonly credit_added_at_ms: number | null;
   readonly key_created_at_ms: number | null;
   readonly first_answer_at_ms: number | null;
 }
 
-/** Whether the organization has done all that every organization begins with. */
+/** Returns true if the organization has done all first steps. */
 export function areDone({ credit_added_at_ms, key_created_at_ms, first_answer_at_ms }: Steps): boolean {
   return credit_added_at_ms !== null && key_created_at_ms !== null && first_answer_at_ms !== null;
 }
@@ -24,7 +24,7 @@ interface StepsProps {
   readonly steps: Steps;
 }
 
-/** What to do first, each step ticked once it is done; one quiet line when all are. */
+/** The first steps, each ticked once it is done; one line when all are. */
 export function FirstSteps({ organization_id, steps }: StepsProps) {
   if (areDone(steps)) {
     return (
@@ -83,7 +83,7 @@ function Step({
 }: {
   readonly title: string;
   readonly done_at_ms: number | null;
-  /** Shows how it is done when it is done too. */
+  /** True to show the instructions of a done step too. */
   readonly keeps_content?: boolean;
   readonly children: ComponentChildren;
 }) {

@@ -13,7 +13,7 @@ import { useRefresh } from '../use-refresh.ts';
 import { areDone, FirstSteps } from './first-steps.tsx';
 import { ProjectsNearLimit } from './projects-near-limit.tsx';
 
-/** Where an organization's work begins: its first steps, then what it uses and has. */
+/** The first page of an organization: its first steps, then its usage and credit. */
 export default function Overview({ params: { organization_id = '' } }: PageProps) {
   const steps = useLoaded(
     () => call(api.organizations({ organization_id })['first-steps'].get()),
@@ -24,7 +24,7 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
   const done = JSON.stringify(steps.data);
   const shown_done = useRef(done);
   useEffect(() => {
-    // A step that was done elsewhere changes what is there.
+    // A step that was done elsewhere changes the summary.
     if (shown_done.current !== undefined && shown_done.current !== done) void summary.reload();
     shown_done.current = done;
   }, [done]);
@@ -59,7 +59,7 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
   );
 }
 
-/** What was used today and in this month, and what is left. */
+/** Loads the usage of today and this month, and the credit. */
 async function loadSummary(organization_id: string) {
   const { usage, billing } = api.organizations({ organization_id });
   const now = new Date();

@@ -6,7 +6,7 @@ import { formatMoney } from '../format.ts';
 import { organizationPath } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
 
-/** Projects that will soon be refused, or already are, because of their monthly spend limit. */
+/** The projects near or at their monthly spend limit. */
 export function ProjectsNearLimit({ organization_id }: { readonly organization_id: string }) {
   const projects = useLoaded(
     () => call(api.organizations({ organization_id }).projects.get({ query: {} })),

@@ -14,7 +14,7 @@ import {
 import { ThresholdSlider } from './threshold-slider.tsx';
 import type { Run } from './use-runs.ts';
 
-/** Of more options than these only the likeliest are shown at first. */
+/** The number of options above which only the likeliest are shown at first. */
 const SHOWN_MAX = 10;
 
 /** One run's answer to the question. */
@@ -36,7 +36,7 @@ export function AnswerCard({
 }) {
   const [shows_all, setShowsAll] = useState(false);
   const count = question.labels.length;
-  // A yes/no question has no order: its reversed answers say nothing.
+  // A yes/no question has no order, so its reversed answers are omitted.
   const shown = columns.filter(({ order }) => count > 0 || order === 'as_written');
   const [first] = shown;
   return (

@@ -3,23 +3,23 @@ import type { Mode, QuestionType } from '../../../questions/question.ts';
 import type { DecisionResponse } from '../../api/playground.ts';
 import { isProbability, QUESTION_TYPES } from './draft.ts';
 
-/** In which order a request's options were sent. */
+/** The order of a request's options. */
 export type Order = 'as_written' | 'reversed';
 
-/** What a run is called. */
+/** Returns the name of a run. */
 export function runName({ mode, order }: { readonly mode: Mode; readonly order: Order }): string {
   const name = mode === 'fast' ? 'Fast' : 'Consistent';
   return order === 'reversed' ? `${name}, reversed` : name;
 }
 
-/** A question of a request that was sent, as its answer is shown. */
+/** A question of a sent request, as shown with its answer. */
 export interface AskedQuestion {
   readonly id: string;
   readonly type: QuestionType;
   readonly instructions: string;
-  /** Where a yes/no answer turns; null for none. */
+  /** The threshold of a yes/no answer; null for none. */
   readonly threshold: number | null;
-  /** The ids of a choice's options or a score's levels, as they were written. */
+  /** The ids of a choice's options or a score's levels, as written. */
   readonly labels: readonly string[];
 }
 
@@ -30,19 +30,19 @@ export interface Share {
   readonly is_answer: boolean;
 }
 
-/** An answer as it is shown: its shares in the order in which the options were written. */
+/** An answer as shown: its shares in the order of the written options. */
 export type ShownAnswer = { readonly shares: readonly Share[] } & (
   | { readonly type: 'noul'; readonly yes: number }
   | { readonly type: 'choice'; readonly choice: string; readonly confidence: number }
   | {
       readonly type: 'score';
-      /** The expected level, counted from the lowest as it was written. */
+      /** The expected level, counted from the lowest as written. */
       readonly score: number;
       readonly confidence: number;
     }
 );
 
-/** The body with the options of every choice and the levels of every score in the opposite order. */
+/** Returns the body with the options of every choice and the levels of every score reversed. */
 export function reversed(body: JsonObject<JsonValue>): JsonObject<JsonValue> {
   const questions = body.get('questions');
   return isJsonObject(questions)
@@ -65,12 +65,12 @@ function reversedQuestion(question: JsonValue): JsonValue {
   }
 }
 
-/** Whether another order of options can change anything: a yes/no question has none. */
+/** Returns true if the order of options can matter: a yes/no question has none. */
 export function hasOrder(questions: readonly AskedQuestion[]): boolean {
   return questions.some(({ labels }) => labels.length > 0);
 }
 
-/** The questions of a body, as far as they are questions. */
+/** Returns the questions of a body, without members that are not questions. */
 export function askedQuestions(body: JsonObject<JsonValue>): readonly AskedQuestion[] {
   const questions = body.get('questions');
   if (!isJsonObject(questions)) return [];
@@ -108,8 +108,9 @@ function textOf(value: JsonValue): string {
 }
 
 /**
- * The answer to a question of a request whose options were sent in that order. Levels that were sent reversed are
- * counted back, so that a level means the same in every column. Undefined where the answer is of another type.
+ * Returns the answer to a question of a request whose options were sent in that order. Reversed levels are
+ * counted back, so that a level means the same in every column. Undefined where the answer is of another
+ * type.
  */
 export function shownAnswer(
   { id, type, labels }: AskedQuestion,
@@ -151,7 +152,10 @@ export function shownAnswer(
   }
 }
 
-/** Whether two answers differ in what follows: the side of the threshold, the option, or the nearest level. */
+/**
+ * Returns true if two answers differ in their outcome: the side of the threshold, the option, or the nearest
+ * level.
+ */
 export function isOther(a: ShownAnswer, b: ShownAnswer, threshold: number): boolean {
   return outcomeOf(a, threshold) !== outcomeOf(b, threshold);
 }
@@ -167,7 +171,7 @@ function outcomeOf(answer: ShownAnswer, threshold: number): string {
   }
 }
 
-/** How far the probabilities of an answer are from another's at most: 0 to 1. */
+/** Returns the largest difference between the probabilities of two answers: 0 to 1. */
 export function largestChange(a: ShownAnswer, b: ShownAnswer): number {
   const changes = a.shares.map(({ probability }, at) =>
     Math.abs(probability - (b.shares[at]?.probability ?? 0)),

@@ -15,7 +15,7 @@ const NAMES: Readonly<Record<Language, string>> = {
   python: 'Python',
 };
 
-/** The request as a program, to be taken along. */
+/** The request as a program to copy. */
 export function Code({ body }: { readonly body: JsonObject<JsonValue> | null }) {
   const [language, setLanguage] = useState<Language>('curl');
   const text = useMemo(

@@ -3,7 +3,7 @@ import { readJson } from '../../../json/read-json.ts';
 import type { Mode, QuestionType } from '../../../questions/question.ts';
 import { prettyJson } from './pretty-json.ts';
 
-/** What is being written: the record and its questions, in the shape of the form. */
+/** The request in progress: the record and its questions, in the shape of the form. */
 export interface Draft {
   readonly record: DraftRecord;
   readonly questions: readonly DraftQuestion[];
@@ -14,14 +14,14 @@ export interface DraftRecord {
   readonly text: string;
 }
 
-/** A question with the fields of every type, so that another type can be tried without losing what was written. */
+/** A question with the fields of every type, so that another type can be tried without losing input. */
 export interface DraftQuestion {
-  /** Tells it from the others while it is moved and renamed; never sent. */
+  /** The identity of the question while it is moved and renamed; never sent. */
   readonly key: number;
   readonly id: string;
   readonly type: QuestionType;
   readonly instructions: string;
-  /** What yes and no mean; empty for nothing. */
+  /** The meaning of yes and no; empty for none. */
   readonly yes: string;
   readonly no: string;
   readonly threshold: number | null;
@@ -40,7 +40,7 @@ export interface DraftLevel {
   readonly text: string;
 }
 
-/** What a request has beside record and questions; null for the mode that the request does not name. */
+/** The parts of a request besides record and questions; null for no mode. */
 export interface Asking {
   readonly model: string;
   readonly mode: Mode | null;
@@ -58,7 +58,7 @@ export function newLevel(text = ''): DraftLevel {
   return { key: next_key++, text };
 }
 
-/** An empty question under the first free id. */
+/** Returns an empty question with the first free id. */
 export function newQuestion(type: QuestionType, taken: readonly string[]): DraftQuestion {
   return {
     key: next_key++,
@@ -73,7 +73,7 @@ export function newQuestion(type: QuestionType, taken: readonly string[]): Draft
   };
 }
 
-/** The same question under an id of its own. */
+/** Returns the same question with an id of its own. */
 export function duplicateOf(question: DraftQuestion, taken: readonly string[]): DraftQuestion {
   return {
     ...question,
@@ -90,7 +90,7 @@ function freeId(wanted: string, taken: readonly string[]): string {
   return id;
 }
 
-/** The list with an item one place earlier (-1) or later (1); unchanged at its ends. */
+/** Returns the list with an item moved one place earlier (-1) or later (1); unchanged at its ends. */
 export function moved<T>(items: readonly T[], index: number, step: -1 | 1): readonly T[] {
   const item = items[index];
   const other = items[index + step];
@@ -99,8 +99,8 @@ export function moved<T>(items: readonly T[], index: number, step: -1 | 1): read
 }
 
 /**
- * What a request cannot even say, by the field's name: names that are missing or used twice, and a record that is not
- * JSON. Everything else is the service's to refuse.
+ * Returns the errors that prevent a request, by the field's name: missing and repeated names, and a record
+ * that is not JSON. The service checks everything else.
  */
 export function complaintsAbout({ record, questions }: Draft): ReadonlyMap<string, string> {
   const complaints = new Map<string, string>();
@@ -119,7 +119,7 @@ export function complaintsAbout({ record, questions }: Draft): ReadonlyMap<strin
   return complaints;
 }
 
-/** The options that are sent: those of a question of another type are only kept. */
+/** Returns the options that are sent: those of a question of another type are only kept. */
 function optionsOf({ type, options }: DraftQuestion): readonly DraftOption[] {
   switch (type) {
     case 'choice':
@@ -134,12 +134,12 @@ function nameComplaint(id: string, what: string): string {
   return id === '' ? `Every ${what} needs a name.` : `Another ${what} has this name.`;
 }
 
-/** Names that are empty or came before, with their places. */
+/** Returns names that are empty or repeated, with their indexes. */
 function repeated(ids: readonly string[]): readonly (readonly [id: string, at: number])[] {
   return ids.flatMap((id, at) => (id === '' || ids.indexOf(id) < at ? [[id, at] as const] : []));
 }
 
-/** The object or array that a text is in JSON; null where it is none. */
+/** Returns the JSON object or array of a text; null for anything else. */
 export function jsonRecordOf(text: string): JsonValue | null {
   try {
     const value = readJson(text);
@@ -149,7 +149,7 @@ export function jsonRecordOf(text: string): JsonValue | null {
   }
 }
 
-/** The body of the request that asks the draft. */
+/** Returns the body of the draft's request. */
 export function bodyOf({ record, questions }: Draft, { model, mode }: Asking): JsonObject<JsonValue> {
   return objectOf([
     ['model', model],
@@ -206,7 +206,10 @@ function objectOf(members: readonly Member[]): JsonObject<JsonValue> {
   );
 }
 
-/** What a body in JSON is in the form, with the model and mode that it names; a sentence where the form cannot show it. */
+/**
+ * Returns a JSON body in the shape of the form, with its model and mode; a sentence where the form cannot
+ * show it.
+ */
 export function draftOf(
   body: JsonValue,
 ): { readonly draft: Draft; readonly asking: Partial<Asking> } | string {
@@ -267,13 +270,13 @@ function questionOf(id: string, body: JsonValue): DraftQuestion | string {
   }
 }
 
-/** Descriptions as the form has them, where null is an empty one; null when one is no text. */
+/** Returns descriptions for the form, where null is an empty one; null if one is not a text. */
 function textsOf(values: readonly JsonValue[]): readonly string[] | null {
   const texts = values.map((value) => (value === null ? '' : value));
   return texts.every((text) => typeof text === 'string') ? texts : null;
 }
 
-/** Whether a threshold counts: others are ignored (contract: it is never an error). */
+/** Returns true for a threshold that counts: others are ignored (contract: it is never an error). */
 export function isProbability(value: JsonValue | undefined): value is number {
   return typeof value === 'number' && value >= 0 && value <= 1;
 }

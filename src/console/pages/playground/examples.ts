@@ -1,4 +1,4 @@
-/** A record with questions that somebody can run at their first visit; written as the body of a request has it. */
+/** A record with questions for a first visit, in the shape of a request's body. */
 export interface Example {
   readonly name: string;
   readonly state: string | Readonly<Record<string, unknown>>;

@@ -5,7 +5,7 @@ import type { PageProps } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { Workbench } from './workbench.tsx';
 
-/** Asks about a record without writing code. The record is in this page's memory only. */
+/** A page to ask about a record without writing code. The record is only in this page's memory. */
 export default function Playground({ params }: PageProps) {
   const organization_id = params.organization_id ?? '';
   const within = api.organizations({ organization_id });

@@ -2,7 +2,9 @@ import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json-va
 
 const INDENT = '  ';
 
-/** The value as indented JSON, with the members of objects in their own order, whatever their names are. */
+/**
+ * Returns the value as indented JSON, with the members of objects in their own order, whatever their names.
+ */
 export function prettyJson(value: JsonValue, margin = ''): string {
   const inner = margin + INDENT;
   if (isJsonArray(value)) {

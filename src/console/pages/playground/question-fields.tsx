@@ -10,7 +10,7 @@ const TYPE_LABELS = {
   score: 'Score',
 } as const;
 
-/** Where a threshold begins that is switched on. */
+/** The first value of a threshold. */
 export const THRESHOLD_DEFAULT = 0.5;
 
 interface FieldsProps {
@@ -189,7 +189,7 @@ interface RowsProps {
   }[];
 }
 
-/** Lines that can be moved and removed, and a button for the next. */
+/** Lines that can be moved and removed, and a button to add one. */
 function Rows({ legend, add, onAdd, rows }: RowsProps) {
   return (
     <fieldset class="option-rows">

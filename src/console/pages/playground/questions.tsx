@@ -5,21 +5,21 @@ import { Button } from '../components/button.tsx';
 import { type DraftQuestion, duplicateOf, moved, newQuestion, QUESTION_TYPES } from './draft.ts';
 import { QuestionFields } from './question-fields.tsx';
 
-/** What the types are called on the page. */
+/** The names of the types on the page. */
 export const TYPE_NAMES: Readonly<Record<QuestionType, string>> = {
   noul: 'Yes or no',
   choice: 'Choice',
   score: 'Score',
 };
 
-/** All questions of the request: one is a line until it is opened. */
+/** All questions of the request: each is one line until it is opened. */
 export function QuestionsEditor({
   questions,
   errors,
   onChange,
 }: {
   readonly questions: readonly DraftQuestion[];
-  /** By the names of fields. */
+  /** The errors by the names of fields. */
   readonly errors: ReadonlyMap<string, string>;
   readonly onChange: (questions: readonly DraftQuestion[]) => void;
 }) {

@@ -12,7 +12,7 @@ const KINDS = [
   { value: 'json', label: 'JSON' },
 ] as const;
 
-/** The record: written, pasted, or read from a file, which never leaves the page but in a request. */
+/** The record: written, pasted, or read from a file, which leaves the page only in a request. */
 export function RecordEditor({
   record,
   error,
@@ -97,7 +97,7 @@ function FileButton({ onFile }: { readonly onFile: (file: File) => unknown }) {
   );
 }
 
-/** The record in a file, or why there is none. */
+/** Returns the record of a file, or the reason why there is none. */
 async function recordOf(file: File): Promise<DraftRecord | string> {
   if (file.size > BODY_BYTES_MAX) {
     return `${file.name} has ${formatBytes(file.size)}: a request may have 1 MB.`;

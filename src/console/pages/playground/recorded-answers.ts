@@ -1,6 +1,9 @@
 import type { DecisionResponse } from '../../api/playground.ts';
 
-/** What the embedded model answered to an example; undefined for what is none. Written by `bun run recordings`. */
+/**
+ * Returns the embedded model's answers to an example; undefined for any other name. Written by `bun run
+ * recordings`.
+ */
 export function recordedAnswers(example_name = ''): DecisionResponse | undefined {
   return Object.hasOwn(RECORDED, example_name) ? RECORDED[example_name] : undefined;
 }

@@ -10,7 +10,7 @@ import { AnswerCard, type AnswerColumn } from './answer-card.tsx';
 import { hasOrder, runName, shownAnswer } from './asked.ts';
 import type { Comparison, Outcome, Run } from './use-runs.ts';
 
-/** From then on the page says why an answer can take so long. */
+/** The time after which the page explains why an answer can take long. */
 const LONG_MS = 3_000;
 
 interface ResultsProps {
@@ -24,7 +24,7 @@ interface ResultsProps {
   readonly onThreshold: (question_id: string, threshold: number) => void;
 }
 
-/** The answers of all runs side by side, with what each took and cost. */
+/** The answers of all runs side by side, with the time and cost of each. */
 export function Results({
   organization_id,
   comparison,
@@ -99,7 +99,9 @@ export function Results({
   );
 }
 
-/** A misspelt field is no error, and is charged. All runs ask the same body. */
+/**
+ * A notice of unread fields: a misspelt field is not an error, and is charged. All runs have the same body.
+ */
 function IgnoredFields({ names }: { readonly names: readonly string[] }) {
   if (names.length === 0) return null;
   return (
@@ -113,7 +115,7 @@ function IgnoredFields({ names }: { readonly names: readonly string[] }) {
   );
 }
 
-/** A record that is too long is no error, and its middle is not billed. */
+/** A notice of omitted tokens: a record that is too long is not an error, and its middle is not billed. */
 function LeftOut({ tokens }: { readonly tokens: number }) {
   if (tokens === 0) return null;
   return (
@@ -196,7 +198,7 @@ function RunCells({ outcome }: { readonly outcome: Outcome }) {
   }
 }
 
-/** What must be read about a run that has no answer, or none yet. */
+/** A notice about a run without an answer. */
 function Trouble({
   organization_id,
   outcome,
@@ -233,7 +235,7 @@ function Trouble({
   );
 }
 
-/** Where credit is bought, for those who may. */
+/** A link to buy credit, for members who may. */
 export function CreditLink({ organization_id }: { readonly organization_id: string }) {
   return may('top_up') ? (
     <ButtonLink kind="primary" href={organizationPath(organization_id, 'billing')}>
@@ -265,7 +267,7 @@ function Remaining({ until_ms }: { readonly until_ms: number }) {
   return <span class="number">in {formatNumber(Math.max(0, Math.ceil((until_ms - now_ms) / 1_000)))} s</span>;
 }
 
-/** The time, told again at that interval. */
+/** Returns the time, updated at that interval. */
 function useNow(interval_ms: number): number {
   const [now_ms, setNow] = useState(Date.now);
   useEffect(() => {

@@ -1,17 +1,17 @@
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { prettyJson } from './pretty-json.ts';
 
-/** In which languages a request can be taken along. */
+/** The languages in which a request can be copied. */
 export const LANGUAGES = ['curl', 'typescript', 'python'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** The environment variable that snippets read the key from: a key is never shown again. */
+/** The environment variable of the key in snippets, because a key is never shown again. */
 export const KEY_VARIABLE = 'TDS_API_KEY';
 
-/** Milliseconds that the contract advises clients to wait. */
+/** The milliseconds that the contract advises clients to wait. */
 const TIMEOUT_MS = 120_000;
 
-/** The request as a program that runs as it stands, once the key is in `KEY_VARIABLE`. */
+/** Returns the request as a complete program, for a key in `KEY_VARIABLE`. */
 export function snippet(language: Language, origin: string, body: JsonObject<JsonValue>): string {
   switch (language) {
     case 'curl':
@@ -23,7 +23,10 @@ export function snippet(language: Language, origin: string, body: JsonObject<Jso
   }
 }
 
-/** A quoted here-document takes any text as it is, and a line of JSON is never just its last word. */
+/**
+ * Returns the curl command. A quoted here-document keeps any text unchanged, and no line of JSON is just its
+ * last word.
+ */
 function curl(origin: string, body: JsonObject<JsonValue>): string {
   return `curl -s ${origin}/v1/decisions \\
   -H "Authorization: Bearer $${KEY_VARIABLE}" \\
@@ -33,7 +36,10 @@ ${prettyJson(body)}
 JSON`;
 }
 
-/** Questions go through the SDK's functions, so that answers have the types of their questions. */
+/**
+ * Returns the TypeScript program. Questions go through the SDK's functions, so that answers have the types of
+ * their questions.
+ */
 function typescript(origin: string, body: JsonObject<JsonValue>): string {
   const questions = membersOf(body.get('questions'));
   const used = [...new Set(questions.map(([, question]) => typeOf(question)))].filter(
@@ -61,7 +67,10 @@ const { answers } = await client.systemOne(request);
 console.log(JSON.stringify(answers, null, 2));`;
 }
 
-/** The SDK compresses bodies unless it is told not to, and forbids fields of questions that it does not know. */
+/**
+ * Returns the Python program. The SDK compresses bodies by default, and rejects fields of questions that it
+ * does not know.
+ */
 function python(origin: string, body: JsonObject<JsonValue>): string {
   return `# pip install typesafe-sdk
 import os
@@ -125,11 +134,11 @@ function jsValue(value: JsonValue, margin: string): string {
 
 function jsName(name: string): string {
   if (/^[A-Za-z_$][\w$]*$/.test(name) && name !== '__proto__') return name;
-  // As a plain name it would set the object's prototype.
+  // The plain name would set the object's prototype.
   return name === '__proto__' ? '["__proto__"]' : JSON.stringify(name);
 }
 
-/** JSON's strings are Python's too, but not its constants. */
+/** Returns a value in Python, which shares JSON's strings but not its constants. */
 function pyValue(value: JsonValue, margin = ''): string {
   const inner = `${margin}    `;
   if (value === null) return 'None';

@@ -1,7 +1,7 @@
 import { useId } from 'preact/hooks';
 import { formatPercent } from '../format.ts';
 
-/** Between these every threshold decides alike (contract: a yes/no answer is never between them). */
+/** The bounds between which all thresholds decide alike (contract: no yes/no answer is between them). */
 const COMMITTED_NO_MAX = 0.2;
 const COMMITTED_YES_MIN = 0.8;
 

@@ -8,7 +8,7 @@ import { type AskedQuestion, askedQuestions, type Order, reversed } from './aske
 
 const MODES: readonly Mode[] = ['fast', 'consistent'];
 
-/** One request of a comparison, and what became of it. */
+/** One request of a comparison, and its outcome. */
 export interface Run {
   readonly mode: Mode;
   readonly order: Order;
@@ -16,10 +16,10 @@ export interface Run {
 }
 
 export type Outcome =
-  /** The one before it is still being answered. */
+  /** The previous one is still running. */
   | { readonly state: 'waiting' }
   | { readonly state: 'asking'; readonly since_ms: number }
-  /** The service said when it will be ready; asked again then, once. */
+  /** The service gave the time at which it will be ready; the request is repeated then, once. */
   | { readonly state: 'warming_up'; readonly until_ms: number }
   | ({ readonly state: 'answered' } & Answered)
   | { readonly state: 'failed'; readonly error: ApiError }
@@ -28,21 +28,21 @@ export type Outcome =
 export interface Answered {
   readonly decision: DecisionResponse;
   readonly request_id: string | null;
-  /** Milliseconds in the service, those of the model included; null where it did not say. */
+  /** Milliseconds in the service, including the model's; null where it gave none. */
   readonly service_ms: number | null;
-  /** Names of fields of the request that nothing read. */
+  /** The names of fields of the request that nothing read. */
   readonly ignored_fields: readonly string[];
-  /** Tokens of the middle of the record that a question did not see. */
+  /** The tokens in the middle of the record that a question did not see. */
   readonly record_tokens_left_out: number;
 }
 
-/** What was asked, and the answers to it so far. */
+/** A request, and its answers so far. */
 export interface Comparison {
-  /** The body without its mode, with the options as they were written. */
+  /** The body without its mode, with the options as written. */
   readonly body: JsonObject<JsonValue>;
   readonly questions: readonly AskedQuestion[];
   readonly runs: readonly Run[];
-  /** Nobody asked: the answers were recorded when this version was made. */
+  /** True if the answers were recorded when this version was made. */
   readonly is_recorded: boolean;
 }
 
@@ -53,14 +53,14 @@ export interface Runs {
   readonly start: (key_id: string, body: JsonObject<JsonValue>, modes: readonly Mode[]) => void;
   /** Asks the same again with the options reversed, in every mode that was answered. */
   readonly startReversed: (key_id: string) => void;
-  /** Shows answers to a body that were recorded, in fast mode. */
+  /** Shows recorded answers to a body, in fast mode. */
   readonly showRecorded: (body: JsonObject<JsonValue>, decision: DecisionResponse) => void;
   readonly abort: () => void;
   /** Forgets all answers. */
   readonly clear: () => void;
 }
 
-/** Asks with keys of an organization. What was asked and answered is in the component's memory only. */
+/** Sends requests with keys of an organization. Requests and answers are only in the component's memory. */
 export function useRuns(organization_id: string): Runs {
   const [comparison, setComparison] = useState<Comparison>();
   const running = useRef<AbortController | null>(null);
@@ -87,7 +87,7 @@ export function useRuns(organization_id: string): Runs {
       }
       const sent = withMode(order === 'reversed' ? reversed(asked.body) : asked.body, mode);
       const told = await askOnceMore({ organization_id, key_id, text: writeJson(sent), signal }, tell);
-      // What is wrong with the request itself is wrong in every mode.
+      // An error of the request itself is the same in every mode.
       is_refused = told.state === 'failed' && told.error.status >= 400 && told.error.status < 500;
       tell(told);
     }
@@ -130,7 +130,7 @@ export function useRuns(organization_id: string): Runs {
   };
 }
 
-/** The body in that mode; a value that is no mode is left, because the service says what is wrong with it. */
+/** Returns the body in that mode. An invalid value stays, because the service explains its error. */
 function withMode(body: JsonObject<JsonValue>, mode: Mode): JsonObject<JsonValue> {
   const written = body.get('mode') ?? null;
   return written === null || MODES.some((one) => one === written) ? body.with('mode', mode) : body;
@@ -149,12 +149,12 @@ function withOutcome(comparison: Comparison, at: number, outcome: Outcome): Comp
 interface Question {
   readonly organization_id: string;
   readonly key_id: string;
-  /** The body as it is sent, because an object of JavaScript would not keep the order of all options. */
+  /** The body as sent, because a plain object would not keep the order of all options. */
   readonly text: string;
   readonly signal: AbortSignal;
 }
 
-/** Asks, and once more where the model is still warming up and says when it will be ready. */
+/** Asks, and once more if the model is warming up and the service says when it will be ready. */
 async function askOnceMore(question: Question, tell: (outcome: Outcome) => void): Promise<Outcome> {
   tell({ state: 'asking', since_ms: Date.now() });
   const first = await ask(question);

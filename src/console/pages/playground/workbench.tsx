@@ -20,7 +20,7 @@ import { recordedAnswers } from './recorded-answers.ts';
 import { CreditLink, Results } from './results.tsx';
 import { useRuns } from './use-runs.ts';
 
-/** What a request needs beside itself. */
+/** The facts of the organization that a request needs. */
 export interface Setup {
   readonly keys: readonly { readonly id: string; readonly name: string; readonly project_id: string }[];
   readonly projects: readonly { readonly id: string; readonly name: string }[];
@@ -29,7 +29,7 @@ export interface Setup {
     readonly context_tokens: number;
     readonly input_price_micros_per_million_tokens: number;
   }[];
-  /** Whether there is credit, and a tier that may ask. */
+  /** True if the organization has credit, and a tier with API access. */
   readonly can_pay: boolean;
 }
 
@@ -48,7 +48,7 @@ const VIEWS = [
   { value: 'json', label: 'JSON' },
 ] as const;
 
-/** How the recorded answers were asked for. */
+/** The model and mode of the recorded answers. */
 const RECORDED_ASKING = { model: 'decision-1', mode: 'fast' } as const;
 
 const EMPTY_DRAFT: Draft = { record: { kind: 'text', text: '' }, questions: [] };
@@ -79,7 +79,7 @@ export function Workbench({
   const key_id = (keys_of_project.find(({ id }) => id === chosen_key) ?? keys_of_project[0])?.id;
 
   const [draft, setDraft] = useState(firstDraft);
-  /** What is lost without harm when an example is loaded. */
+  /** The draft that an example may replace without a question. */
   const [pristine, setPristine] = useState(draft);
   /** The request as text while it is edited as JSON. */
   const [json, setJson] = useState<string | null>(null);
@@ -89,7 +89,7 @@ export function Workbench({
   const [example, setExample] = useState<Example>();
   const [loaded_example, setLoadedExample] = useState(EXAMPLES[0]);
   const [thresholds, setThresholds] = useState<ReadonlyMap<string, number>>(new Map());
-  /** What was asked, or was to be asked: errors are of its fields. */
+  /** The last request, sent or refused: errors belong to its fields. */
   const [tried, setTried] = useState<Draft | string>();
   const runs = useRuns(organization_id);
 
@@ -110,7 +110,7 @@ export function Workbench({
   const results = useRef<HTMLDivElement>(null);
   const { is_running } = runs;
   useEffect(() => {
-    // Where the answers are below the request, they would come out of sight.
+    // Answers below the request would be out of sight.
     if (is_running && !matchMedia(SIDE_BY_SIDE).matches) results.current?.scrollIntoView();
   }, [is_running]);
 
@@ -135,7 +135,7 @@ export function Workbench({
     runs.clear();
   };
 
-  /** In JSON the text is the request: what is chosen beside it is written into it. */
+  /** In JSON the text is the request, so the chosen model or mode is written into it. */
   const rewrite = (name: 'model' | 'mode', value: string) => {
     if (json !== null && body !== null) setJson(prettyJson(body.with(name, value)));
   };
@@ -337,7 +337,7 @@ export function Workbench({
             thresholdOf={(id) => thresholds.get(id) ?? asked_threshold(id)}
             onThreshold={(id, threshold) => {
               setThresholds(new Map(thresholds).set(id, threshold));
-              // What was tried on the answers is asked with the next time, and taken along in code.
+              // The threshold that was tried on the answers becomes part of the request, and of its code.
               const at = draft.questions.findIndex((question) => question.id === id);
               const question = draft.questions[at];
               if (json === null && question !== undefined) {
@@ -367,7 +367,7 @@ export function Workbench({
 
 const NO_ERRORS: ReadonlyMap<string, string> = new Map();
 
-/** What is wrong with the request that was tried, by the names of fields. */
+/** Returns the errors of the last request, by the names of fields. */
 function errorsOf(
   draft: Draft,
   comparison: ReturnType<typeof useRuns>['comparison'],
@@ -384,7 +384,7 @@ function errorsOf(
   return new Map([[fieldOf(draft, error.param), error.message]]);
 }
 
-/** The field that a path of the request is written in. */
+/** Returns the field of a path of the request. */
 function fieldOf({ questions }: Draft, param: string): string {
   for (const { key, id } of questions) {
     if (param === `questions.${id}.type`) return `type-${key}`;
@@ -402,7 +402,7 @@ function objectIn(text: string): JsonObject<JsonValue> | null {
   }
 }
 
-/** What screen readers are told when something changes. */
+/** Returns the announcement of changes for screen readers. */
 function statusOf({ comparison, is_running }: ReturnType<typeof useRuns>): string {
   if (comparison === undefined) return '';
   if (is_running) return 'Asking';

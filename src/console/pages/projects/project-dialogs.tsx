@@ -10,7 +10,7 @@ type ProjectList = NonNullable<
   Awaited<ReturnType<ReturnType<typeof api.organizations>['projects']['get']>>['data']
 >;
 
-/** A project as the API lists it. */
+/** A project of the API's list. */
 export type Project = ProjectList['items'][number];
 
 interface DialogProps {
@@ -19,7 +19,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** Asks for the name of a new project. */
+/** A dialog that asks for the name of a new project. */
 export function CreateProjectDialog({
   organization_id,
   is_open,
@@ -53,7 +53,7 @@ export function CreateProjectDialog({
   );
 }
 
-/** Asks for another name and another limit of a project; undefined is none. */
+/** A dialog that asks for another name and limit of a project; undefined for none. */
 export function EditProjectDialog({
   organization_id,
   project,
@@ -74,7 +74,7 @@ export function EditProjectDialog({
               api
                 .organizations({ organization_id })
                 .projects({ project_id: project.id })
-                // What is as it was is not sent: somebody else may have changed it meanwhile.
+                // Unchanged values are not sent, because somebody else may have changed them meanwhile.
                 .patch({
                   ...(name === project.name ? {} : { name }),
                   ...(spend_limit_micros === project.spend_limit_micros ? {} : { spend_limit_micros }),
@@ -108,7 +108,9 @@ export function EditProjectDialog({
   );
 }
 
-/** Asks before a project is archived, and says how many keys end; undefined is none. */
+/**
+ * A dialog that asks before a project is archived, and shows the number of keys that end; undefined for none.
+ */
 export function ArchiveProjectDialog({
   organization_id,
   project,
@@ -150,7 +152,7 @@ export function ArchiveProjectDialog({
   );
 }
 
-/** The limit that was entered, in micro-dollars; null for none. Throws for what is no amount. */
+/** Returns the entered limit in micro-dollars; null for none. Throws for an invalid amount. */
 function enteredLimit(text: string): number | null {
   if (text === '') return null;
   const amount_micros = parseDollars(text);
@@ -160,7 +162,7 @@ function enteredLimit(text: string): number | null {
   return amount_micros;
 }
 
-/** An amount as a person enters it, without zeros that say nothing: `25`, `12.50`, `0.000150`. */
+/** Returns an amount as a person would enter it, without trailing zeros: `25`, `12.50`, `0.000150`. */
 function enteredText(amount_micros: number): string {
   return formatDollars(amount_micros)
     .replace(/\.0+$/, '')

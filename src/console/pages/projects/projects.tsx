@@ -24,7 +24,7 @@ const LISTS = [
   { value: 'archived', label: 'Archived' },
 ] as const;
 
-/** Which dialog is open, and about which project. */
+/** The open dialog, and its project. */
 type Open =
   | { readonly dialog: 'create' }
   | { readonly dialog: 'edit' | 'archive'; readonly project: Project };

@@ -13,7 +13,7 @@ const NO_FILTER = {
   status: null,
 } as const satisfies Partial<UsageView>;
 
-/** Chooses requests by what the usage of the span has. */
+/** Filters of requests by the values in the usage of the span. */
 export function FilterBar({
   organization_id,
   view,
@@ -25,7 +25,7 @@ export function FilterBar({
   readonly shown_at_ms: number;
   readonly show: (changes: Partial<UsageView>) => void;
 }) {
-  // What there is to choose from stays while a part of the span is shown.
+  // The choices stay while a part of the span is shown.
   const values = useLoaded(
     () => {
       const times = timesOf({ span: view.span, zoom: null }, shown_at_ms);
@@ -101,7 +101,7 @@ export function FilterBar({
   );
 }
 
-/** All, the values, and the chosen one even where the span has none of it. */
+/** Returns the choices: all, the values, and the chosen one even where the span has none of it. */
 function optionsOf(all: string, values: readonly Option[], chosen: string | null): readonly Option[] {
   const is_listed = chosen === null || values.some(({ value }) => value === chosen);
   return [{ value: '', label: all }, ...values, ...(is_listed ? [] : [sameName(chosen)])];

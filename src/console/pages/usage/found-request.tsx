@@ -7,7 +7,7 @@ import { useLoaded } from '../use-loaded.ts';
 import { loadRequests, REQUEST_FIELDS } from './requests.tsx';
 import type { UsageQuery } from './view.ts';
 
-/** Everything that is kept of one request, or that there is none of that id. */
+/** The stored data of one request, or a message that there is none of that id. */
 export function FoundRequest({
   organization_id,
   request_id,

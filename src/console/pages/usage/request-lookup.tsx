@@ -2,13 +2,13 @@ import { useEffect, useState } from 'preact/hooks';
 import { Button } from '../components/button.tsx';
 import { TextField } from '../components/field.tsx';
 
-/** Finds one request by its id. */
+/** A field that finds one request by its id. */
 export function RequestLookup({
   request_id,
   onLookUp,
 }: {
   readonly request_id: string | null;
-  /** Told of the id; null when all requests are wanted again. */
+  /** Called with the id; null to show all requests again. */
   readonly onLookUp: (request_id: string | null) => void;
 }) {
   const [entered, setEntered] = useState(request_id ?? '');

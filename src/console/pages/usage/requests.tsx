@@ -6,7 +6,7 @@ import { formatDuration, formatExact, formatMoment, formatMoney, formatNumber } 
 import { organizationPath } from '../page.ts';
 import type { UsageQuery } from './view.ts';
 
-/** Some of the requests, newest first. */
+/** Loads a page of the requests, newest first. */
 export async function loadRequests(organization_id: string, asked: UsageQuery, after: string | null) {
   const query = { ...asked, ...(after === null ? {} : { after }) };
   return await call(api.organizations({ organization_id }).usage.rows.get({ query }));
@@ -23,11 +23,14 @@ interface RequestField {
   readonly title: string;
   readonly value: (request: UsedRequest) => ComponentChildren;
   readonly is_at_end?: boolean;
-  /** Where the field stands beside the request's own view and the export; `everywhere` includes a phone's table. */
+  /**
+   * The presence of the field in the table; `everywhere` includes a phone's. The request's own view and the
+   * export have all fields.
+   */
   readonly in_table?: 'never' | 'everywhere';
 }
 
-/** What is known of a request beside its time and id: the columns of the export, in its order. */
+/** The fields of a request besides its time and id: the columns of the export, in its order. */
 export const REQUEST_FIELDS: readonly RequestField[] = [
   { title: 'Model', value: ({ model }) => model },
   { title: 'Mode', value: ({ mode }) => mode },
@@ -51,10 +54,12 @@ export const REQUEST_FIELDS: readonly RequestField[] = [
   },
 ];
 
-/** Enough of an id to tell requests apart; its link and title have all of it. */
+/** The characters of an id that distinguish requests; its link and title have all of it. */
 const SHORT_ID_LENGTH = 12;
 
-/** The columns of the table that fit its screen, with the id first, which leads to the request's own view. */
+/**
+ * Returns the columns of the table that fit its screen. The id is first and links to the request's own view.
+ */
 export function requestColumns(organization_id: string): readonly Column<UsedRequest>[] {
   return [
     {

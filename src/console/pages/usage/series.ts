@@ -1,7 +1,7 @@
 import { api, call } from '../client.ts';
 import type { UsageQuery } from './view.ts';
 
-/** Usage over time, in buckets of the reader's minutes and hours, or of UTC days. */
+/** Loads usage over time, in buckets of the reader's minutes and hours, or of UTC days. */
 export async function loadSeries(organization_id: string, asked: UsageQuery) {
   const query = { ...asked, offset_minutes: -new Date().getTimezoneOffset() };
   return await call(api.organizations({ organization_id }).usage.series.get({ query }));
@@ -10,12 +10,12 @@ export async function loadSeries(organization_id: string, asked: UsageQuery) {
 export type UsageSeries = Awaited<ReturnType<typeof loadSeries>>;
 export type UsageSums = UsageSeries['totals'];
 
-/** Requests that were not answered. */
+/** Returns the number of requests without an answer. */
 export function errorsOf({ requests, statuses }: Pick<UsageSums, 'requests' | 'statuses'>): number {
   return requests - (statuses.find(({ status }) => status === 200)?.requests ?? 0);
 }
 
-/** Which share of the requests was not answered, from 0 to 1; null when there are none. */
+/** Returns the share of the requests without an answer, from 0 to 1; null when there are none. */
 export function errorShareOf(sums: Pick<UsageSums, 'requests' | 'statuses'>): number | null {
   return sums.requests === 0 ? null : errorsOf(sums) / sums.requests;
 }

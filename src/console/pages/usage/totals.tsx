@@ -2,7 +2,7 @@ import { Tile } from '../components/tile.tsx';
 import { formatCompact, formatDuration, formatMoney, formatNumber, formatPercent } from '../format.ts';
 import { errorShareOf, type UsageSums } from './series.ts';
 
-/** What the shown requests add up to. */
+/** The totals of the shown requests. */
 export function Totals({ totals }: { readonly totals: UsageSums }) {
   const { latency_ms } = totals;
   const share = errorShareOf(totals);
@@ -37,7 +37,7 @@ export function Totals({ totals }: { readonly totals: UsageSums }) {
   );
 }
 
-/** In one line, wherever the tile breaks. */
+/** Returns a percentile without line breaks. */
 function percentile(name: string, duration_ms: number): string {
   return `${name} ${formatDuration(duration_ms)}`.replaceAll(' ', '\u00a0');
 }

@@ -11,13 +11,13 @@ interface UsageChart {
   readonly series: readonly ChartSeries[];
 }
 
-/** The usage over time. Dragging over any of the charts zooms all of them. */
+/** Charts of the usage over time. Dragging over any of them zooms all. */
 export function UsageCharts({
   series,
   onZoom,
 }: {
   readonly series: UsageSeries;
-  /** Told of the part that is wanted; null for the whole span. */
+  /** Called with the wanted part; null for the whole span. */
   readonly onZoom: (zoom: Zoom | null) => void;
 }) {
   const times_ms = useMemo(() => series.buckets.map(({ start_ms }) => start_ms), [series]);

@@ -39,7 +39,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
   );
   const { data } = series;
   const range = rangeOf(view, shown_at_ms);
-  // The charts of the span before say nothing of the zone of those that are loaded.
+  // The zone of stale charts may differ from that of the ones being loaded.
   const time_zone = zoneOf(series.is_loading ? undefined : data?.bucket_ms);
   const is_answered = data !== undefined || series.error !== undefined;
   return (
@@ -62,7 +62,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
         </div>
       </div>
       {is_answered && (
-        // After the charts, because the service reads one after the other.
+        // After the charts, because the service runs one read after the other.
         <FilterBar organization_id={organization_id} view={view} shown_at_ms={shown_at_ms} show={show} />
       )}
       {series.error !== undefined && <ErrorState error={series.error} onRetry={series.reload} />}

@@ -8,7 +8,7 @@ import { RequestLookup } from './request-lookup.tsx';
 import { UsageOverview } from './usage-overview.tsx';
 import { addressOf, queryOf, type UsageView, viewOf } from './view.ts';
 
-/** What the organization used: over time, in total, request by request, and as CSV. */
+/** The organization's usage: over time, in total, request by request, and as CSV. */
 export default function Usage({ params }: PageProps) {
   const { organization_id = '' } = params;
   const address = query.value.toString();
@@ -59,7 +59,7 @@ export default function Usage({ params }: PageProps) {
   );
 }
 
-/** Where the same requests are as CSV: the session's cookie is enough to load it. */
+/** Returns the address of the same requests as CSV, which the session's cookie can load. */
 function exportPath(organization_id: string, asked: ReturnType<typeof queryOf>): string {
   const fields = Object.entries(asked).map(([name, value]): [string, string] => [name, String(value)]);
   return `/console/api/organizations/${organization_id}/usage/export.csv?${new URLSearchParams(fields)}`;

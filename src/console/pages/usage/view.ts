@@ -10,7 +10,7 @@ import {
 } from '../ranges.ts';
 
 const MINUTE_MS = 60_000;
-/** The API takes years of four digits. */
+/** The API accepts years of four digits. */
 const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 const SPAN_DEFAULT: Preset = 'week';
 
@@ -20,22 +20,22 @@ export interface Zoom {
   readonly to_ms: number;
 }
 
-/** What of the usage is shown: all of it is in the address, so that a link shows the same. */
+/** The shown part of the usage. All of it is in the address, so that a link shows the same. */
 export interface UsageView {
   /** A preset that ends now, or the first and last UTC day as `2026-01-01..2026-01-31`. */
   readonly span: string;
-  /** The part of the span that was zoomed to. */
+  /** The zoomed part of the span. */
   readonly zoom: Zoom | null;
   readonly project_id: string | null;
   readonly api_key_id: string | null;
   readonly model: string | null;
   readonly mode: Mode | null;
   readonly status: number | null;
-  /** The one request that is looked up, whatever else the view says. */
+  /** The one request to look up, regardless of the rest of the view. */
   readonly request_id: string | null;
 }
 
-/** Which requests, as the API takes it; a field that is missing is not asked for. */
+/** The requests, as the API's query; a missing field does not filter. */
 export interface UsageQuery {
   readonly from_ms?: number;
   readonly to_ms?: number;
@@ -47,7 +47,7 @@ export interface UsageQuery {
   readonly request_id?: string;
 }
 
-/** The view of an address. What the address says wrongly is as if it were not there. */
+/** Returns the view of an address. Invalid fields are ignored. */
 export function viewOf(address: URLSearchParams): UsageView {
   const span = address.get('span') ?? SPAN_DEFAULT;
   const mode = address.get('mode');
@@ -64,7 +64,7 @@ export function viewOf(address: URLSearchParams): UsageView {
   };
 }
 
-/** The fields of the address that show a view; null where there is nothing to say. */
+/** Returns the fields of a view's address; null for defaults. */
 export function addressOf(view: UsageView): Readonly<Record<string, string | null>> {
   return {
     span: view.span === SPAN_DEFAULT ? null : view.span,
@@ -79,18 +79,18 @@ export function addressOf(view: UsageView): Readonly<Record<string, string | nul
   };
 }
 
-/** The times of the view's span without its zoom; the span `all` begins at the time 0. */
+/** Returns the times of the view's span without its zoom; the span `all` begins at the time 0. */
 export function rangeOf({ span }: Pick<UsageView, 'span'>, now_ms: number): DateRange {
   if (span === 'all') return rangeOfAll(now_ms);
   return isPreset(span) ? rangeOfPreset(span, now_ms) : (daysOf(span) ?? rangeOfPreset(SPAN_DEFAULT, now_ms));
 }
 
-/** How the address says a range. */
+/** Returns the text of a range in the address. */
 export function spanOf({ preset, from_ms, to_ms }: DateRange): string {
   return preset === 'days' ? `${utcDay(from_ms)}..${utcDay(to_ms - 1)}` : preset;
 }
 
-/** What the API is asked for: one request by its id, or those of a time and the filters. */
+/** Returns the API's query: one request by its id, or those of a time and the filters. */
 export function queryOf(view: UsageView, now_ms: number): UsageQuery {
   const { project_id, api_key_id, model, mode, status, request_id } = view;
   if (request_id !== null) return { request_id };
@@ -104,7 +104,7 @@ export function queryOf(view: UsageView, now_ms: number): UsageQuery {
   };
 }
 
-/** The times that the API is asked for; without a beginning it is the first day with usage. */
+/** Returns the times of the API's query; without a beginning it is the first day with usage. */
 export function timesOf(
   { span, zoom }: Pick<UsageView, 'span' | 'zoom'>,
   now_ms: number,
@@ -114,13 +114,13 @@ export function timesOf(
   return span === 'all' ? { to_ms } : { from_ms, to_ms };
 }
 
-/** Whether the view asks for less than everything of its time. */
+/** Returns true if the view has a filter besides its time. */
 export function isFiltered(view: UsageView): boolean {
   const { project_id, api_key_id, model, mode, status } = view;
   return [project_id, api_key_id, model, mode, status].some((field) => field !== null);
 }
 
-/** A part of a chart as it was dragged over, in whole minutes. */
+/** Returns a dragged part of a chart, in whole minutes. */
 export function zoomTo({ from_ms, to_ms }: Zoom): Zoom {
   const first_ms = Math.max(0, Math.floor(from_ms / MINUTE_MS) * MINUTE_MS);
   return {
@@ -129,7 +129,7 @@ export function zoomTo({ from_ms, to_ms }: Zoom): Zoom {
   };
 }
 
-/** The name of a view's span, within a sentence. */
+/** Returns the name of a view's span, within a sentence. */
 export function spanName({ span }: Pick<UsageView, 'span'>): string {
   const preset = PRESETS.find(({ value }) => value === span);
   if (preset !== undefined) return preset.label;
