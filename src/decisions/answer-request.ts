@@ -5,22 +5,22 @@ import type { AnsweringModel } from '../models/model-life.ts';
 import { answerFrom, type WrittenAnswer } from '../questions/answer.ts';
 import type { DecisionRequest } from './request.ts';
 
-/** What the model gave for a request, before it is paid for. */
+/** The model's answers to a request, before the charge. */
 export interface Decided {
-  /** One answer a question, under the question's id. */
+  /** One answer for each question, under the question's id. */
   readonly answers: JsonObject<WrittenAnswer>;
-  /** Everything that was read: what is billed. */
+  /** The tokens that were read and are billed. */
   readonly input_tokens: number;
-  /** Model time, the wait for the model's turn included. */
+  /** The time at the model, including the wait in its queue. */
   readonly latency_ms: number;
 }
 
-/** A duration in milliseconds, to the microsecond: usage rows and responses say the same of one request. */
+/** Returns a duration in milliseconds, rounded to the microsecond, so that usage rows and responses agree. */
 export function roundedLatency(duration_ms: number): number {
   return Math.round(duration_ms * 1_000) / 1_000;
 }
 
-/** The request as the engine takes it. */
+/** Returns the request in the engine's form. */
 export function engineInput(request: DecisionRequest): DecisionInput {
   return {
     state: request.state,
@@ -29,7 +29,10 @@ export function engineInput(request: DecisionRequest): DecisionInput {
   };
 }
 
-/** Asks the model a planned request and turns the scores into answers. Rejects as `AnsweringModel.answer` does. */
+/**
+ * Sends the model a planned request and turns the scores into answers. Rejects as `AnsweringModel.answer`
+ * does.
+ */
 export async function answerRequest(
   model: AnsweringModel,
   request: DecisionRequest,
@@ -37,7 +40,7 @@ export async function answerRequest(
   options: {
     readonly scope: string;
     readonly signal: AbortSignal;
-    /** When each plan is given to the model; at once when undefined. */
+    /** Schedules each plan; at once when undefined. */
     readonly takeTurn?: TakeTurn;
     readonly clock: Clock;
   },

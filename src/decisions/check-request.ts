@@ -9,30 +9,30 @@ import type { DecisionServices } from './ports.ts';
 import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
 
-/** One call whose body is a request for decisions, as far as its checks and its planning need to know it. */
+/** A call with a request for decisions, as its checks and its planning need it. */
 export interface AskedCall {
   readonly request_id: string;
   readonly endpoint: string;
-  /** The model when the body names none; null where it must. */
+  /** The model of a body that names none; null where it must name one. */
   readonly default_model: string | null;
-  /** The API key of the headers, or a reference to one, or why there is none that could be one. */
+  /** The API key of the headers, or a reference to one, or the reason why there is none. */
   readonly key: string | KeyReference | MissingKey;
   readonly query_mode: string | null;
   /**
-   * Reads and parses the body, for the budget of the organization that is named: `invalid_json`, `invalid_request`, or
-   * what `readBytes` refuses it with otherwise. Called once, after the key's check.
+   * Reads and parses the body, within the budget of that organization. Refuses with `invalid_json`,
+   * `invalid_request`, or as `readBytes` does. Called once, after the key's check.
    */
   readonly readBody: (organization_id: string) => Promise<JsonValue | Refusal>;
-  /** How many bytes the body had, once it is read. */
+  /** Returns the bytes of the body, once it is read. */
   readonly body_bytes: () => number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
 }
 
-/** Who asks, with access to the API. */
+/** The caller of a request, with access to the API. */
 export type KnownCaller = Caller & { readonly limits: TierLimits };
 
-/** A request that passed the checks, with what answers it. */
+/** A request that passed the checks, with its model. */
 export interface CheckedRequest {
   readonly model: ServedModelEntry;
   readonly request: DecisionRequest;
@@ -73,7 +73,7 @@ export async function checkRequest(
 ): Promise<CheckedRequest | Refusal> {
   const value = await call.readBody(caller.organization_id);
   if (value instanceof Refusal) return value;
-  // JSON that is no object has none of the fields.
+  // A JSON value other than an object has none of the fields.
   const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);
   const model_id = modelOf(body, call.default_model);
   if (model_id instanceof Refusal && model_id.code === 'missing_model') return model_id;
@@ -101,7 +101,7 @@ async function findModel(
   }
 }
 
-/** The refusal for a failure that is our own fault, which is reported. */
+/** Returns the refusal for a failure that is our own fault, and reports the failure. */
 export function failed(
   { problems }: Pick<DecisionServices, 'problems'>,
   { request_id }: Pick<AskedCall, 'request_id'>,

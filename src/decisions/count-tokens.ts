@@ -8,19 +8,19 @@ import { cost_micros } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { TokenCount } from './schemas.ts';
 
-/** What became of a call that asks how many tokens its request has. */
+/** The outcome of a call that asks for the number of its request's tokens. */
 export interface TokenCountOutcome {
   readonly result: TokenCount | Refusal;
   readonly caller: Caller | null;
-  /** Which model would be asked in which mode, once the request is checked. */
+  /** The requested model and mode, once the request is checked. */
   readonly asked?: Pick<TokenCount, 'model' | 'mode'>;
-  /** Fields of the checked request that nothing read. */
+  /** The fields of the checked request that nothing read. */
   readonly ignored_fields?: readonly string[];
 }
 
 /**
- * Counts what a request would read and cost, by the steps of a decision up to its plan. It is refused for what a
- * decision is refused for there, but never for a rate limit. Nothing is held, charged or recorded. Never throws.
+ * Counts the tokens and the cost of a request, by the steps of a decision up to its plan. It is refused as a
+ * decision is refused there, but never for a rate limit. Nothing is held, charged or recorded. Never throws.
  */
 export async function countTokens(services: DecisionServices, call: AskedCall): Promise<TokenCountOutcome> {
   const caller = await authenticate(services, call);
@@ -36,7 +36,7 @@ export async function countTokens(services: DecisionServices, call: AskedCall): 
   );
   if (plan instanceof Refusal) return { result: plan, ...about };
   const { input_tokens, record_tokens_left_out, plans } = plan;
-  // An upstream of decisions makes its own plans, and bills what it says that it read.
+  // An upstream of decisions makes its own plans, and its own report of tokens is billed.
   const exact = plans.length > 0;
   const result: TokenCount = {
     object: 'token_count',

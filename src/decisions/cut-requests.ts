@@ -1,6 +1,6 @@
 import type { Mode } from '../questions/question.ts';
 
-/** The service stops, and the request was not answered in the time that a stop leaves it. */
+/** The service stops, and the request was not answered in the time that a stop allows. */
 export class ServiceStopped extends Error {
   override readonly name = 'ServiceStopped';
   constructor() {
@@ -8,14 +8,14 @@ export class ServiceStopped extends Error {
   }
 }
 
-/** How many requests of one kind a stop took off the model; metadata only. */
+/** The number of requests of one kind that a stop aborted; metadata only. */
 export interface CutCount {
   readonly endpoint: string;
   readonly mode: Mode;
   readonly requests: number;
 }
 
-/** Counts the requests that a stop takes off the model, by endpoint and mode. */
+/** Counts the requests that a stop aborts, by endpoint and mode. */
 export class CutRequests {
   readonly #counts = new Map<string, CutCount>();
 

@@ -27,17 +27,18 @@ export interface KeyedCall {
   readonly span: RequestSpan | null;
 }
 
-/** The answer that was given to the same request before. */
+/** The answer to an earlier request with the same key and body. */
 export class Replay {
   constructor(readonly decision: WrittenDecision) {}
 }
 
-/** Seconds after which a client should ask again, when even waiting for the other request was of no use. */
+/** The `Retry-After` in seconds for a client that has already waited for the other request. */
 const RETRY_AFTER_S = 1;
 
 /**
- * Lets one call of each idempotency key run at a time, with its claim and its body. Resolves with its outcome, with the
- * answer that was given before, or with a refusal. What is refused leaves nothing, so that the next attempt runs.
+ * Lets one call of each idempotency key run at a time, with its claim and its body. Resolves with its
+ * outcome, with the earlier answer, or with a refusal. A refusal stores nothing, so that the next attempt
+ * runs.
  */
 export async function decideOnce<Outcome extends { readonly result: unknown }>(
   services: DecisionServices,
@@ -66,14 +67,14 @@ export async function decideOnce<Outcome extends { readonly result: unknown }>(
         return new DecisionRefusal('idempotency_key_in_use', { retry_after_s: RETRY_AFTER_S });
       case 'runs': {
         const outcome = await run(claim, body).finally(turn.end);
-        // Another node was faster: its answer is waited for.
+        // Another node was faster, so this call waits for its answer.
         if (!isClaimTaken(outcome.result)) return outcome;
       }
     }
   }
 }
 
-/** The turn of a call. Bodies that wait for one take of the same memory as those that wait to be planned. */
+/** Enters the queue of the key. A waiting body counts in the same memory as those that wait to be planned. */
 async function enterWithinBudget(
   { idempotency, unplanned_bodies, problems }: DecisionServices,
   { request_id, organization_id, body_bytes, signal }: KeyedCall,
@@ -102,14 +103,14 @@ function isClaimTaken(result: unknown): boolean {
   return result instanceof Refusal && result.code === 'idempotency_key_in_use';
 }
 
-/** What is kept of a decision: everything that the repeated request does not say itself. */
+/** Returns the stored part of a decision: everything that the repeated request does not contain. */
 export function keptOf({ answers, usage, ...decision }: WrittenDecision, cost_micros: number): KeptAnswer {
   const { id, created, model, mode, latency_ms } = decision;
   const numbers = answers.values.map(numbersOf);
   return { id, created, model, mode, input_tokens: usage.input_tokens, cost_micros, latency_ms, numbers };
 }
 
-/** The same decision again. The tier may allow fewer questions by now: what was answered stays answered. */
+/** Returns the same decision again, even if the tier allows fewer questions by now. */
 function replayOf(kept: KeptAnswer, body: JsonValue, query_mode: string | null): Replay | DecisionRefusal {
   const asked = isJsonObject(body) ? body : new JsonObject<JsonValue>([], []);
   const request = parseDecisionRequest(asked, query_mode, Number.POSITIVE_INFINITY);

@@ -30,64 +30,64 @@ import { cost_micros } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { WrittenDecision } from './schemas.ts';
 
-/** One call of a decision endpoint, as far as the pipeline needs to know it. */
+/** A call of a decision endpoint, as the pipeline needs it. */
 export interface DecisionCall extends AskedCall {
   readonly endpoint: '/v1/decisions' | '/v1/systemone';
-  /** Makes of all calls with it one decision, which is charged once; null where each call is a new one. */
+  /** Calls with the same key get one decision, which is charged once; null where each call is a new one. */
   readonly idempotency_key: string | null;
   /** Null where the request is not traced. */
   readonly span: RequestSpan | null;
 }
 
-/** What became of a call. `rate` is known once the rate limits were looked at. */
+/** The outcome of a call. `rate` is known once the rate limits were checked. */
 export interface DecisionOutcome {
   readonly result: WrittenDecision | Refusal;
   readonly caller: Caller | null;
   readonly rate: RateStatus | null;
-  /** Whether the request got as far as the model (contract: response headers). */
+  /** True if the request reached the model (contract: response headers). */
   readonly reached_model: boolean;
-  /** Which model was asked in which mode, once the request is checked. */
+  /** The requested model and mode, once the request is checked. */
   readonly asked?: Pick<WrittenDecision, 'model' | 'mode'>;
-  /** Only where the answer is that of an earlier call. */
+  /** Present for the answer of an earlier call. */
   readonly is_replayed?: true;
-  /** Fields of the checked request that nothing read. */
+  /** The fields of the checked request that nothing read. */
   readonly ignored_fields?: readonly string[];
   /** As in the plan of a request that reached the model. */
   readonly record_tokens_left_out?: number | null;
-  /** How long the request was at the model, once it has a hold. */
+  /** The request's time at the model, once it has a hold. */
   readonly model_time?: ModelTime;
 }
 
-/** A request that passed the checks, with who asks and what answers. */
+/** A request that passed the checks, with its caller and its model. */
 interface AcceptedRequest extends CheckedRequest {
   readonly call: DecisionCall;
   readonly caller: KnownCaller;
-  /** Of a call with an idempotency key. */
+  /** The claim of a call with an idempotency key. */
   readonly claim: IdempotencyClaim | null;
 }
 
-/** A request with the model that it asked for, whose engine stays until the request is answered. */
+/** A request with its model, whose engine stays until the request is answered. */
 interface ServedRequest extends AcceptedRequest {
   readonly served: ServedModel;
 }
 
-/** A request within its limits: what it will read, and its place in the token window. */
+/** A request within its limits, with its plan and its entry in the token window. */
 interface AdmittedRequest extends ServedRequest {
-  /** The plan, or why the model will not answer the request. */
+  /** The plan, or the refusal of the model. */
   readonly plan: DecisionPlan | Refusal;
   readonly reservation: TokenReservation;
   readonly admitted_at_ms: number;
   readonly rate: RateStatus;
 }
 
-/** A request that is paid for. */
+/** A request with a hold for its cost. */
 interface HeldRequest extends AdmittedRequest {
   readonly hold: Hold;
 }
 
 /**
- * Answers one call in six steps (contract: request processing order). Never throws: whatever goes wrong is a
- * refusal, nothing that is refused is charged, and no hold outlives its call.
+ * Answers one call in six steps (contract: request processing order). Never throws: every failure is a
+ * refusal, no refusal is charged, and no hold outlives its call.
  */
 export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
   const caller = await inStep(call.span, 'key', () => authenticate(services, call));
@@ -105,7 +105,9 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   return outcome instanceof Refusal ? { result: outcome, caller, rate: null, reached_model: false } : outcome;
 }
 
-/** Steps 2 to 6 of a call that is no replay; the claim is null where it cannot become one. */
+/**
+ * Runs steps 2 to 6 of a call that is not a replay; the claim is null for a call without an idempotency key.
+ */
 async function decideAnew(
   services: DecisionServices,
   call: DecisionCall,
@@ -163,12 +165,15 @@ async function decideAnew(
   return { result, ...about, model_time };
 }
 
-/** The refusal is the model's, and its release is as it must be. */
+/** Returns null, because the model's refusal is no failure of its release. */
 function expectedRefusal(): null {
   return null;
 }
 
-/** The answer of an earlier call: it counts as a request of the minute, without tokens, and costs nothing. */
+/**
+ * Returns the answer of an earlier call, which counts as a request of the minute, without tokens, and costs
+ * nothing.
+ */
 async function replay(
   services: DecisionServices,
   call: DecisionCall,
@@ -187,7 +192,7 @@ async function replay(
   }
 }
 
-/** Why there is no plan, or it may not go on. */
+/** Returns the refusal that ends the request here, or null. */
 function refusalOfPlan(planned: Planned | Refusal): Refusal | null {
   if (planned instanceof Refusal) return planned;
   if (planned.refusal !== null) return planned.refusal;
@@ -199,22 +204,23 @@ type Planned =
   | { readonly refusal: Refusal; readonly rate: RateStatus };
 
 /**
- * Step 2, second half, in the organization's turn. A request counts once it is planned; without turns, a whole burst
- * would be planned before any of it counts.
+ * Runs step 2, second half, in the organization's turn. A request counts once it is planned; without turns, a
+ * whole burst would be planned before any of it counts.
  */
 function planInTurn(services: DecisionServices, served: ServedRequest): Promise<Planned | Refusal> {
   const { call, caller } = served;
   return inPlanningTurn(services, call, caller, () => planWithinLimits(services, served));
 }
 
-/** Step 2, second half: requests and tokens per minute. Windows that cannot be reached admit nobody. */
+/** Runs step 2, second half: requests and tokens per minute. Unreachable windows admit no request. */
 async function planWithinLimits(
   services: DecisionServices,
   checked: ServedRequest,
 ): Promise<Planned | Refusal> {
   const { organization_id, limits } = checked.caller;
   try {
-    // Planning is the dear part of an estimate, so a request that cannot be admitted anyway goes without it.
+    // Planning is the expensive part of the estimate, so a request that cannot be admitted anyway is refused
+    // first.
     const exhausted = await services.limiter.exhausted(organization_id, limits);
     if (exhausted !== null) {
       return { refusal: rateLimited(exhausted, limits, null), rate: exhausted.status };
@@ -233,12 +239,15 @@ async function planWithinLimits(
   }
 }
 
-/** The most that the request is billed for; a request without a plan has no less than any other. */
+/**
+ * Returns the most tokens that the request can be billed; 1, the smallest number, for a request without a
+ * plan.
+ */
 function tokensOf(plan: DecisionPlan | Refusal): number {
   return plan instanceof Refusal ? 1 : plan.input_tokens;
 }
 
-/** What a hold for the request reserves, and of whom. The plan says the most that is read. */
+/** Returns the hold of the request: its largest possible cost, by the plan's most tokens. */
 function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   return {
     organization_id: caller.organization_id,
@@ -248,7 +257,7 @@ function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   };
 }
 
-/** Step 3: reserves the largest cost, of the credit and of the project's monthly limit. */
+/** Runs step 3: reserves the largest cost, within the credit and the project's monthly limit. */
 async function placeHold(
   services: DecisionServices,
   admitted: AdmittedRequest,
@@ -258,7 +267,7 @@ async function placeHold(
     return refusal;
   };
   if (services.books.shares_commits) {
-    // Not for the hold's sake: what fails here is written with a later request.
+    // The flush is independent of the hold; a later request repeats a failed one.
     services.keys.flushLastUsed().catch((error: unknown) => {
       services.problems.report({ request_id: null, step: 'last_used', code: null, error });
     });
@@ -276,7 +285,7 @@ async function placeHold(
   }
 }
 
-/** Step 4: the model's answers, or why it has none. */
+/** Runs step 4: returns the model's answers, or the refusal. */
 async function askModel(
   services: DecisionServices,
   held: HeldRequest,
@@ -316,8 +325,9 @@ async function askModel(
 }
 
 /**
- * Step 5 after a failure: nothing is charged. The row of usage goes with the release. A client that went away has none,
- * because its request was taken off the model. Its tokens stay in the window, or leaving early would be free work.
+ * Runs step 5 after a failure: releases the hold without a charge, with the usage row. A client that went
+ * away has no row, because its request was aborted. Its tokens stay in the window, so that leaving early
+ * gives no free work.
  */
 async function releaseHold(
   services: DecisionServices,
@@ -327,7 +337,7 @@ async function releaseHold(
   keeps_row = true,
 ): Promise<Refusal> {
   const { signal } = held.call;
-  // What a stop takes off the model has a client that is told so.
+  // A client of a request that a stop aborted is still there, and gets the error.
   const is_abandoned = signal.aborted && !(signal.reason instanceof ServiceStopped);
   if (!is_abandoned) void held.reservation.settle(0);
   const row = usageRow(held, {
@@ -340,8 +350,8 @@ async function releaseHold(
 }
 
 /**
- * Step 4 of a request that has no plan: the model rejects it, and never began. Its row of usage is kept only within the
- * organization's budget, because neither credit nor the model's time bounds how many there are.
+ * Runs step 4 of a request without a plan, which the model rejects before it starts. Its usage row is stored
+ * only within the organization's budget, because neither credit nor the model's time bounds their number.
  */
 function releaseRejected(
   services: DecisionServices,
@@ -353,7 +363,7 @@ function releaseRejected(
   return releaseHold(services, held, rejection, 0, keeps_row);
 }
 
-/** Steps 5 and 6: the exact cost is deducted, and only then is the answer given. */
+/** Runs steps 5 and 6: deducts the exact cost, and only then returns the answer. */
 async function charge(
   services: DecisionServices,
   held: HeldRequest,
@@ -393,7 +403,7 @@ interface Ending {
   readonly latency_ms: number;
 }
 
-/** A failed request answered nothing and costs nothing. */
+/** The values of a failed request, which answered nothing and costs nothing. */
 const FAILED = { questions: 0, input_tokens: 0, cost: 0 };
 
 function usageRow(held: HeldRequest, ending: Ending): UsageRow {

@@ -5,10 +5,10 @@ import type { RateLimits, RateRefusal } from '../limits/rate-status.ts';
 import { formatDollars } from '../money.ts';
 import { DecisionRefusal } from './refusal.ts';
 
-/** Of a longer list of models, the message of `model_not_found` names so many. */
+/** The most models that the message of `model_not_found` names. */
 const NAMED_MODELS_MAX = 20;
 
-/** The refusal for a model that there is not, with the decision models that there are. */
+/** Returns the refusal for an unknown model, which names the decision models. */
 export function modelNotFound(live: readonly CatalogModel[]): Refusal<'model_not_found'> {
   const ids = live.filter(({ kind }) => kind === 'decision').map(({ id }) => id);
   const named = ids.slice(0, NAMED_MODELS_MAX).join(', ');
@@ -20,7 +20,7 @@ export function modelNotFound(live: readonly CatalogModel[]): Refusal<'model_not
   });
 }
 
-/** The refusal for a rate limit that is reached; `tokens` is what the request needs, where that is known. */
+/** Returns the refusal for a reached rate limit; `tokens` are those of the request, where known. */
 export function rateLimited(
   { limit, retry_after_s, status }: RateRefusal,
   { requests_per_minute, tokens_per_minute }: RateLimits,
@@ -39,7 +39,7 @@ export function rateLimited(
   return new DecisionRefusal('rate_limit_exceeded', { message, retry_after_s });
 }
 
-/** The refusal for a hold of that amount that was not placed. */
+/** Returns the refusal for a hold of that amount that was not placed. */
 export function holdRefused(why: HoldRefusal | ClaimTaken, amount_micros: number): DecisionRefusal {
   switch (why.refusal) {
     case 'idempotency_key_in_use':

@@ -2,21 +2,22 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-valu
 import { questionFields } from '../questions/question.ts';
 import { SystemOneRequestSchema } from './schemas.ts';
 
-/** So many names are told to a client, each in so many characters. */
+/** The most names that a client is told, and their longest length. */
 const NAMES_MAX = 8;
 const NAME_LENGTH_MAX = 64;
 
 const BODY_FIELDS: readonly string[] = Object.keys(SystemOneRequestSchema.properties);
 
-/** An object of a request, and which of its fields are read. */
+/** An object of a request, with the fields that are read. */
 export interface ReadObject {
   readonly object: JsonObject<JsonValue>;
   readonly fields: readonly string[];
 }
 
 /**
- * The fields of a request and of its questions that nothing reads, each name once and the first few only. They are no
- * error (contract: unknown fields are ignored), but a misspelt one is charged like the right one.
+ * Returns the first fields of a request and of its questions that nothing reads, each name once. They are no
+ * error (contract: unknown fields are ignored), but a request with a misspelt field is charged like any
+ * other.
  */
 export function ignoredFields(body: JsonObject<JsonValue>): readonly string[] {
   const questions = body.get('questions');
@@ -28,7 +29,7 @@ export function ignoredFields(body: JsonObject<JsonValue>): readonly string[] {
   ]);
 }
 
-/** As `ignoredFields`, of these objects. */
+/** Does as `ignoredFields`, for these objects. */
 export function unreadFields(objects: readonly ReadObject[]): readonly string[] {
   const unread: string[] = [];
   for (const { object, fields } of objects) {
@@ -40,7 +41,9 @@ export function unreadFields(objects: readonly ReadObject[]): readonly string[] 
   return unread;
 }
 
-/** The names as the value of a header: percent-encoded in UTF-8, cut, and separated by commas. */
+/**
+ * Returns the names as the value of a header: percent-encoded in UTF-8, shortened, and separated by commas.
+ */
 export function ignoredFieldsHeader(names: readonly string[]): string {
   return names.map(headerName).join(', ');
 }

@@ -2,10 +2,10 @@ import type { Refusal } from '../errors.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { DecisionRefusal } from './refusal.ts';
 
-/** What clients name the type of a part that is an image. */
+/** The clients' names for the type of an image part. */
 const IMAGE_TYPES: readonly JsonValue[] = ['image', 'image_url', 'input_image'];
 
-/** Where such a part has the image, or where it can be had. */
+/** The fields of an image part with the image or its address. */
 const IMAGE_FIELDS = [
   'image',
   'image_url',
@@ -18,10 +18,13 @@ const IMAGE_FIELDS = [
   'part',
 ];
 
-/** What clients name the media type of a part that is a file. */
+/** The clients' names for the media type of a file part. */
 const MEDIA_TYPE_FIELDS = ['mediaType', 'media_type', 'mimeType', 'mime_type'];
 
-/** The refusal for a request with images (contract: the model rejects it, 400 or 422), with the field that has them. */
+/**
+ * Returns the refusal for a request with images (contract: the model rejects it, 400 or 422), with the field
+ * that has them.
+ */
 export function readsTextOnly(param: string | null): Refusal<'invalid_request'> {
   return new DecisionRefusal('invalid_request', {
     status: 400,
@@ -31,9 +34,9 @@ export function readsTextOnly(param: string | null): Refusal<'invalid_request'> 
 }
 
 /**
- * The refusal for a body that has images, or null. Answering it without them would charge for what was not asked.
- * Images are the `assets` of the open decision-request format, and parts of a list, as messages have them. An object
- * that merely has a field named `image`, or describes one, is a record.
+ * Returns the refusal for a body that has images, or null. An answer without them would charge for a
+ * different question. Images are the `assets` of the open decision-request format, and parts of a list, as in
+ * messages. An object that merely has a field named `image`, or describes one, is a record.
  */
 export function imageRefusal(body: JsonObject<JsonValue>): Refusal<'invalid_request'> | null {
   const assets = body.get('assets');
@@ -47,7 +50,7 @@ export function imageRefusal(body: JsonObject<JsonValue>): Refusal<'invalid_requ
   return index < 0 ? null : readsTextOnly(`questions.${questions.names[index]}.instructions`);
 }
 
-/** Whether a list has an image among its parts, or among those of its messages. */
+/** Returns true if a list has an image among its parts, or among those of its messages. */
 function hasImagePart(value: JsonValue | undefined): boolean {
   if (isJsonObject(value)) return hasImagePart(value.get('content')) || hasImagePart(value.get('messages'));
   return (

@@ -1,17 +1,17 @@
 import { EvaluationTimedOut } from '../../native/engine.ts';
 
-/** A request waited for the model's turn for as long as it may. */
+/** A request has waited too long for the model's turn. */
 export class TurnTimedOut extends Error {
   override readonly name = 'TurnTimedOut';
-  /** Whole seconds until the requests before it should be served. */
+  /** Whole seconds until the earlier requests should be served. */
   constructor(readonly retry_after_s: number) {
     super('The model was busy for too long.');
   }
 }
 
 /**
- * The time that a request has at the model: so long until its first turn, and then so long until it is answered. The
- * signal is aborted with `TurnTimedOut` or `EvaluationTimedOut` when that has passed, and as `client` is.
+ * The deadlines of a request at the model: one for its first turn, and one from there to its answer. The
+ * signal is aborted with `TurnTimedOut` or `EvaluationTimedOut` when one has passed, and as `client` is.
  */
 export class ModelDeadline {
   readonly #given_up = new AbortController();
@@ -32,20 +32,23 @@ export class ModelDeadline {
     return this.#given_up.signal;
   }
 
-  /** The model is loaded, and the wait for the first turn begins; `retryAfter_s` is asked when it has been too long. */
+  /**
+   * Starts the wait for the first turn, once the model is loaded; `retryAfter_s` is called when it has been
+   * too long.
+   */
   wait(retryAfter_s: () => number): void {
     if (this.#phase !== 'loading') return;
     this.#enter('waiting', this.limits.waiting_ms, () => new TurnTimedOut(retryAfter_s()));
   }
 
-  /** A turn has come. */
+  /** Starts the evaluation, when a turn has come. */
   begin(): void {
     if (this.#phase === 'evaluating') return;
     const overdue = () => new EvaluationTimedOut('The model did not answer in time.');
     this.#enter('evaluating', this.limits.evaluation_ms, overdue);
   }
 
-  /** The request is done with the model. */
+  /** Ends the deadlines, when the request is done with the model. */
   end(): void {
     clearTimeout(this.#timer);
     this.client.removeEventListener('abort', this.#forward);

@@ -6,7 +6,10 @@ import { TurnTimedOut } from './model-deadline.ts';
 import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
-/** What the client is told when step 4 fails: never the error's own text, which may quote what it failed on. */
+/**
+ * Returns the client's refusal when step 4 fails. It never has the error's own text, which may quote the
+ * record.
+ */
 export function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal {
   if (error instanceof PlanRejected) {
     const asked = error.question === null ? undefined : request.questions[error.question];
@@ -30,7 +33,10 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Decision
   return new DecisionRefusal('model_unavailable');
 }
 
-/** Whether a failure of step 4 is our own fault: neither the client's, nor load, which the refusal's code tells of. */
+/**
+ * Returns true if a failure of step 4 is our own fault: neither the client's, nor overload, which has codes
+ * of its own.
+ */
 export function isOwnFault(error: unknown): boolean {
   const is_load =
     error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof TurnTimedOut;

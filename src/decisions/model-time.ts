@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.ts';
 import type { RequestSpan, SpanFailure, StepSpan } from '../ops/tracing.ts';
 
-/** How long one request was at the model: from its hold to its answer, or to its failure. */
+/** The time of one request at the model: from its hold to its answer, or to its failure. */
 export class ModelTime {
   readonly #asked_ms: number;
   #began_ms: number | null = null;
   #ended_ms: number | null = null;
 
-  /** The step that lasts: the wait, and then the model. */
+  /** The step in progress: the wait, and then the model. */
   #step: StepSpan | undefined;
 
   constructor(
@@ -18,7 +18,7 @@ export class ModelTime {
     this.#step = span?.beginStep('wait');
   }
 
-  /** A turn has come; only the first one counts. */
+  /** Notes a turn; only the first one counts. */
   begin(): void {
     if (this.#began_ms !== null) return;
     this.#began_ms = this.clock.monotonic_ms();
@@ -26,14 +26,14 @@ export class ModelTime {
     this.#step = this.span?.beginStep('model');
   }
 
-  /** The answer is there, or why there is none. */
+  /** Notes the answer, or the failure. */
   end(failure: SpanFailure | null = null): void {
     if (this.#ended_ms !== null) return;
     this.#ended_ms = this.clock.monotonic_ms();
     this.#step?.end(failure);
   }
 
-  /** Milliseconds from the hold to the first turn; all of it where there was none. */
+  /** Milliseconds from the hold to the first turn; up to the end where there was none. */
   get queue_ms(): number {
     return (this.#began_ms ?? this.#end_ms) - this.#asked_ms;
   }

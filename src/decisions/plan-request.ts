@@ -7,7 +7,7 @@ import { isOwnFault, modelRefusal } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 
-/** A checked request of a call, with its model for as long as that is asked. */
+/** A checked request of a call, with its model. */
 interface PlannableRequest extends CheckedRequest {
   readonly call: AskedCall;
   readonly served: Pick<ServedModel, 'plan'>;
@@ -16,7 +16,7 @@ interface PlannableRequest extends CheckedRequest {
 type RefusingServices = Pick<DecisionServices, 'problems' | 'cut_requests'>;
 
 /**
- * Runs `work` in the organization's turn to be planned. Refused with `overloaded` where too many bytes of the
+ * Runs `work` in the organization's turn to be planned. Refuses with `overloaded` where too many bytes of the
  * organization wait. Rejects as `work` does.
  */
 export async function inPlanningTurn<Result>(
@@ -39,7 +39,7 @@ export async function inPlanningTurn<Result>(
   }
 }
 
-/** The plan, or why there is none: the model rejects the request, or cannot even plan now. */
+/** Returns the plan, or a refusal: the model rejects the request, or cannot plan at present. */
 export async function planOrRefusal(
   services: RefusingServices,
   checked: PlannableRequest,
@@ -53,7 +53,9 @@ export async function planOrRefusal(
   }
 }
 
-/** The refusal for what the model, or its planner, failed with; reported where that is our own fault. */
+/**
+ * Returns the refusal for a failure of the model or its planner, and reports it where it is our own fault.
+ */
 export function refusedByModel(
   { problems, cut_requests }: RefusingServices,
   {
@@ -66,7 +68,7 @@ export function refusedByModel(
 ): Refusal {
   const refusal = modelRefusal(error, request);
   if (error instanceof ServiceStopped) cut_requests.add(endpoint, request.mode);
-  // A client that goes away, or a stop, takes its request off the model; nothing is wrong then.
+  // A request aborted by its client or by a stop is no failure.
   const is_abandoned = signal.aborted && error === signal.reason;
   if (isOwnFault(error) && !is_abandoned) {
     problems.report({ request_id, step, code: refusal.code, model: model.id, error });

@@ -13,7 +13,7 @@ import type { Models } from '../models/models.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { CutRequests } from './cut-requests.ts';
 
-/** The real parts behind the six steps. */
+/** The parts behind the six steps. */
 export interface DecisionServices {
   readonly clock: Clock;
   readonly identifiers: Identifiers;
@@ -21,21 +21,24 @@ export interface DecisionServices {
   readonly keys: KeyDirectory;
   readonly catalog: Catalog;
   readonly limiter: RateWindows;
-  /** Of requests that are refused and cost nothing. */
+  /** The budgets of refused requests, which cost nothing. */
   readonly refusals: RefusalBudgets;
-  /** How many usage rows rejected requests leave. */
+  /** The budgets of usage rows of rejected requests. */
   readonly rejected_rows: RejectedRows;
-  /** In which requests are planned, and admitted by the limiter. */
+  /** The queue in which requests are planned and admitted. */
   readonly planning: QueuePerName;
-  /** Bodies of requests that wait to be planned. */
+  /** The memory for bodies of requests that wait to be planned. */
   readonly unplanned_bodies: BodyBudget;
   readonly books: Books;
-  /** Of requests with an idempotency key. */
+  /** The queue of requests with an idempotency key. */
   readonly idempotency: IdempotencyTurns;
-  /** Each with its own engine and queue. */
+  /** The models, each with its own engine and queue. */
   readonly models: Pick<Models, 'for'>;
-  /** Counts what a stop takes off the model. */
+  /** Counts the requests that a stop aborts. */
   readonly cut_requests: CutRequests;
-  /** How long a request may wait for its first turn at the model, and then take to be answered. */
+  /**
+   * The longest wait of a request for its first turn at the model, and the longest time from there to its
+   * answer.
+   */
   readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number };
 }

@@ -1,8 +1,8 @@
 const TOKENS_PER_PRICE = 1_000_000;
 
 /**
- * The cost of `tokens` in micro-dollars at a price in micro-dollars per million tokens, rounded up to the next
- * micro-dollar (contract: cost rule). Exact: integers below 2^53 throughout, which 9 billion tokens at $1 stay under.
+ * Returns the cost of `tokens` in micro-dollars at a price in micro-dollars per million tokens, rounded up
+ * (contract: cost rule). Exact: all integers are below 2^53, which allows 9 billion tokens at $1.
  */
 export function cost_micros(tokens: number, price_micros_per_million_tokens: number): number {
   const product = tokens * price_micros_per_million_tokens;

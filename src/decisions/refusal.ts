@@ -1,6 +1,6 @@
 import { type CommonCode, type ErrorCode, Refusal, type RefusalDetails } from '../errors.ts';
 
-/** What a decision can be refused with, its body included, beside `COMMON_CODES`. */
+/** The codes of decisions and their bodies, besides `COMMON_CODES`. */
 export const DECISION_CODES = [
   'invalid_json',
   'invalid_idempotency_key',
@@ -31,7 +31,7 @@ export const DECISION_CODES = [
   'catalog_unavailable',
 ] as const satisfies readonly ErrorCode[];
 
-/** Those of requests that are already counted, or are to be paid for. */
+/** The codes of requests that have been counted, or need credit. */
 const COUNTED_CODES = [
   'invalid_idempotency_key',
   'idempotency_key_reused',
@@ -40,7 +40,7 @@ const COUNTED_CODES = [
   'billing_unavailable',
 ] as const satisfies readonly (typeof DECISION_CODES)[number][];
 
-/** What counting the tokens of a request can be refused with, beside `COMMON_CODES`. */
+/** The codes of token counts, besides `COMMON_CODES`. */
 export const TOKEN_CODES = DECISION_CODES.filter(isTokenCode);
 export type TokenCode = Exclude<DecisionCode, (typeof COUNTED_CODES)[number]>;
 
@@ -50,7 +50,7 @@ function isTokenCode<Code extends DecisionCode>(
   return !COUNTED_CODES.some((counted) => counted === code);
 }
 
-/** The refusal as one of a count. Throws RangeError for one that only a decision can have. */
+/** Returns the refusal as one of a count. Throws RangeError for one that only a decision can have. */
 export function tokenRefusal(refusal: DecisionRefusal): Refusal<TokenCode> {
   if (isTokenRefusal(refusal)) return refusal;
   throw new RangeError(`counting tokens was refused with ${refusal.code}`);
@@ -62,10 +62,10 @@ function isTokenRefusal(refusal: DecisionRefusal): refusal is Refusal<TokenCode>
 
 export type DecisionCode = (typeof DECISION_CODES)[number] | CommonCode;
 
-/** Why a decision is refused. A step that gives a code that is not listed does not compile. */
+/** The refusal of a decision. A step with an unlisted code does not compile. */
 export type DecisionRefusal = Refusal<DecisionCode>;
 
-/** `Refusal`, for the codes of decisions only. */
+/** `Refusal`, restricted to the codes of decisions. */
 export const DecisionRefusal: new <Code extends DecisionCode>(
   code: Code,
   details?: RefusalDetails,

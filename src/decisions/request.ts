@@ -5,28 +5,30 @@ import { ignoredFields } from './ignored-fields.ts';
 import { imageRefusal } from './images.ts';
 import { DecisionRefusal } from './refusal.ts';
 
-/** A question as the client asked it: its id, what the model is asked, and the threshold for a yes/no answer. */
+/** A client's question: its id, the question for the model, and the threshold for a yes/no answer. */
 export interface RequestedQuestion {
   readonly id: string;
   readonly question: Question;
   readonly threshold: number | null;
 }
 
-/** A request whose fields are in order. */
+/** A request with valid fields. */
 export interface DecisionRequest {
   readonly state: JsonValue;
   readonly questions: readonly RequestedQuestion[];
   readonly mode: Mode;
-  /** Why the model will reject the request although it passed the service's checks; null normally. */
+  /**
+   * The reason why the model will reject the request although it passed the service's checks; normally null.
+   */
   readonly rejection: DecisionRefusal | null;
-  /** Of the request and its questions, as `ignoredFields` gives them. */
+  /** The unread fields of the request and its questions, by `ignoredFields`. */
   readonly ignored_fields: readonly string[];
 }
 
 /**
- * The model id that a body names, or why there is none. `default_model` is what `/v1/systemone` takes when the field is
- * absent or null; any other value that is no id is no model (`model_not_found`). `/v1/decisions` has no default and refuses an absent
- * model (contract: `missing_model`).
+ * Returns the model id of a body, or the refusal. `/v1/systemone` uses `default_model` when the field is
+ * absent or null; any other value that is not an id is no model (`model_not_found`). `/v1/decisions` has no
+ * default and refuses an absent model (contract: `missing_model`).
  */
 export function modelOf(body: JsonObject<JsonValue>, default_model: string | null): string | DecisionRefusal {
   const model = body.get('model') ?? default_model;
@@ -40,7 +42,10 @@ export function modelOf(body: JsonObject<JsonValue>, default_model: string | nul
   });
 }
 
-/** Why a body has no record or no questions; null when both are there (contract: the record is checked first). */
+/**
+ * Returns the refusal of a body without a record or questions, or null (contract: the record is checked
+ * first).
+ */
 export function missingField(body: JsonObject<JsonValue>): DecisionRefusal | null {
   const state = body.get('state');
   if (typeof state !== 'string' && (typeof state !== 'object' || state === null)) {
@@ -54,8 +59,9 @@ export function missingField(body: JsonObject<JsonValue>): DecisionRefusal | nul
 }
 
 /**
- * The request in a body that has its fields, or the first code that it breaks: `too_many_questions`,
- * `invalid_question_type`, `invalid_criteria`, `invalid_mode`. The body's mode wins over the query's.
+ * Returns the request of a body with all fields, or the first error: `too_many_questions`,
+ * `invalid_question_type`, `invalid_criteria`, `invalid_mode`. The body's mode takes precedence over the
+ * query's.
  */
 export function parseDecisionRequest(
   body: JsonObject<JsonValue>,
@@ -106,7 +112,10 @@ function field(value: JsonValue | undefined, name: string): JsonValue | undefine
   return isJsonObject(value) ? value.get(name) : undefined;
 }
 
-/** The refusal for ids of questions or options that are there twice: only one of the two could be answered. */
+/**
+ * Returns the refusal for repeated ids of questions or options, of which only one could be answered; null for
+ * none.
+ */
 function repeatedId(object: JsonValue | undefined, path: string): DecisionRefusal | null {
   if (!isJsonObject(object) || object.repeated === null) return null;
   return new DecisionRefusal('invalid_request', {

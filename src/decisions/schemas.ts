@@ -6,8 +6,8 @@ import { MODES, QuestionSchema } from '../questions/question.ts';
 import { AnyKey } from '../questions/question-fields.ts';
 
 /**
- * Request and response of a decision: the single source of the types in the code and of the OpenAPI document. A
- * request is checked by `request.ts`, whose order of codes a schema cannot express.
+ * The request and response of a decision: the single source of the types in the code and of the OpenAPI
+ * document. `request.ts` checks requests, because a schema cannot express the order of codes.
  */
 
 export const ModeSchema = Type.Union(
@@ -19,7 +19,7 @@ export const ModeSchema = Type.Union(
   },
 );
 
-/** No maximum is named: a limit that is set for one organization can be above every tier's. */
+/** There is no maximum, because an organization's own limit can be above every tier's. */
 const questions = Type.Record(AnyKey, QuestionSchema, {
   minProperties: 1,
   description:
@@ -30,12 +30,12 @@ const state = Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Ty
   description: 'The record. Objects and arrays are rendered compactly as text.',
 });
 
-/** Of the header; without it each request is a new one. */
+/** The value of the header; without it each request is a new one. */
 export const IdempotencyKeySchema = Type.String({ minLength: 1, maxLength: IDEMPOTENCY_KEY_LENGTH_MAX });
 
 const ModelId = Type.String({ minLength: 1, description: 'A decision model, such as decision-1.' });
 
-/** Null is the same as none, for clients that send every field. */
+/** Null is the same as absent, for clients that send every field. */
 const mode = Type.Optional(
   Type.Union([ModeSchema, Type.Null()], {
     description:
@@ -43,7 +43,7 @@ const mode = Type.Optional(
   }),
 );
 
-/** Body of `POST /v1/decisions`. Unknown fields are ignored. */
+/** The body of `POST /v1/decisions`. Unknown fields are ignored. */
 export const DecisionRequestSchema = Type.Object({
   model: ModelId,
   state,
@@ -51,7 +51,7 @@ export const DecisionRequestSchema = Type.Object({
   mode,
 });
 
-/** Body of `POST /v1/systemone`: the same, but the model may be left out. */
+/** The body of `POST /v1/systemone`: the same, but the model is optional. */
 export const SystemOneRequestSchema = Type.Object({
   model: Type.Optional(
     Type.Union([ModelId, Type.Null()], {
@@ -85,7 +85,7 @@ export const DecisionResponseSchema = Type.Object({
 export type DecisionResponse = Static<typeof DecisionResponseSchema>;
 export type WrittenDecision = Written<DecisionResponse>;
 
-/** What a request would read and cost. An addition to the specification. */
+/** The tokens and the cost of a request. An addition to the specification. */
 export const TokenCountSchema = Type.Object({
   object: Type.Literal('token_count'),
   model: Type.String({ description: 'The model that would answer.' }),

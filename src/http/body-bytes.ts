@@ -6,51 +6,52 @@ import { type ContentCoding, decompress } from './content-encoding.ts';
 /** The largest body that is read (contract: a body has at most 1 MB). */
 export const BODY_BYTES_MAX = 1_048_576;
 
-/** How long a body may take to arrive; a client that sends slower holds a place and, at a stop, everybody else. */
+/** The longest time for a body to arrive; a slower client would hold a slot, and delay a stop. */
 export const BODY_DEADLINE_MS = 60_000;
 
-/** The same for clients that are not known, whose bodies are small. */
+/** The same for unknown clients, whose bodies are small. */
 export const UNKNOWN_BODY_DEADLINE_MS = 10_000;
 
-/** Seconds after which a body that found no room is worth sending again: most arrive within one. */
+/** The `Retry-After` in seconds for a body that found no room: most arrive within one. */
 const RETRY_AFTER_S = 1;
 
-/** What a body can be refused with, beside `COMMON_CODES`. */
+/** The codes of bodies, besides `COMMON_CODES`. */
 export const BODY_CODES = ['request_too_large', 'invalid_json'] as const satisfies readonly ErrorCode[];
 
-/** Why there are no bytes. */
+/** The reason why a body was not read. */
 export type BodyRefusal = Refusal<(typeof BODY_CODES)[number] | CommonCode>;
 
-/** What bounds the bodies that are being received. Unknown clients cannot use up what is for known ones. */
+/** The bounds of arriving bodies. Unknown clients cannot use up the memory for known ones. */
 export interface BodyLimits {
-  /** For known clients, by organization. */
+  /** The memory for known clients, by organization. */
   readonly budget: BodyBudget;
   readonly deadline_ms: number;
-  /** For everybody else, by address. */
+  /** The memory for all other clients, by address. */
   readonly unknown_bodies: UnknownBodies;
   readonly unknown_deadline_ms: number;
-  /** The largest body that is read, where that is less than the contract's. */
+  /** The largest body, where that is less than the contract's. */
   readonly bytes_max?: number;
 }
 
-/** Who sends a body: an organization whose key may ask, or a client of which only the address is known. */
+/** The sender of a body: an organization with a valid key, or a client that is known only by its address. */
 export type BodySender = { readonly organization_id: string } | { readonly client_address: string };
 
-/** How a body is read. */
+/** The options of reading a body. */
 export interface BodyReading {
-  /** How it is compressed; null when it is not. */
+  /** The compression; null for none. */
   readonly coding?: ContentCoding | null;
-  /** Is told how many bytes came, and were made of them, whatever became of them. */
+  /** Called with the bytes that arrived or were decompressed, whatever the result. */
   readonly onReceived?: ((bytes: number) => void) | undefined;
 }
 
 /**
- * The bytes of a request's body, which are decompressed piece by piece within the same bounds. Refuses with `request_too_large` above `bytes_max`, by Content-Length or by the
- * bytes that came or were made of them. Refuses with `request_timeout` when the body is late, and with `invalid_json` when the client
- * stopped sending, or what it sent cannot be decompressed. Refuses with `overloaded` when bodies that are still arriving have used up the budget of the
- * organization or of all. An unknown client's body is refused so when a later one needs the room. Bytes count as they
- * come, because an announcement costs a client nothing. A body whose stream fails with a refusal is refused with that
- * one. Nothing is read before the call.
+ * Reads the bytes of a request's body, decompressed piece by piece within the same bounds. Refuses with
+ * `request_too_large` above `bytes_max`, by Content-Length or by the actual bytes, compressed or not. Refuses
+ * with `request_timeout` when the body is late. Refuses with `invalid_json` when the client stopped sending,
+ * or the body cannot be decompressed. Refuses with `overloaded` when arriving bodies have used up the budget
+ * of the organization or of all. An unknown client's body is refused so when a later one needs the room.
+ * Bytes count when they arrive, because an announcement costs a client nothing. A body whose stream fails
+ * with a refusal gets that one. Reads nothing before the call.
  */
 export async function readBytes(
   request: Request,
@@ -109,12 +110,12 @@ function shareOf(sender: BodySender, { budget, unknown_bodies }: BodyLimits, end
     : unknown_bodies.open(sender.client_address, end);
 }
 
-/** The pieces of a body, put together. */
+/** Collects the pieces of a body. */
 class Pieces {
   size = 0;
   /** Nearly every body comes in one piece. */
   #first: Uint8Array | undefined;
-  /** One growing buffer: a body of single bytes, kept as it came, would take a hundred times its size. */
+  /** One growing buffer, because a body of single bytes would take a hundred times its size as pieces. */
   #buffer: Bun.ArrayBufferSink | undefined;
 
   add(piece: Uint8Array): void {
@@ -131,14 +132,14 @@ class Pieces {
     this.#buffer.write(piece);
   }
 
-  /** All of them; no more can be added. */
+  /** Returns all bytes; no more can be added. */
   bytes(): Uint8Array {
     const bytes = this.#buffer?.end() ?? this.#first ?? new Uint8Array();
     return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
   }
 }
 
-/** The size that a request announces; null when it does not, as beside Transfer-Encoding (RFC 9112, 6.3). */
+/** Returns the announced size of a request; null for none, and beside Transfer-Encoding (RFC 9112, 6.3). */
 function announcedBytes({ headers }: Request): number | null {
   const length = headers.get('content-length');
   return length === null || headers.has('transfer-encoding') ? null : Number(length);

@@ -5,19 +5,19 @@ import { JsonError, type JsonPlace, NESTING_MAX, readJson } from '../json/read-j
 import { type BodyLimits, type BodyRefusal, type BodySender, readBytes } from './body-bytes.ts';
 import { contentCodingOf } from './content-encoding.ts';
 
-/** Nearly all bodies are smaller. Reading one of this size takes about a millisecond. */
+/** The size that nearly all bodies are below. Reading such a body takes about a millisecond. */
 const LARGE_BODY_BYTES = 65_536;
 
-/** Why the bytes are not a value. */
+/** The reason why the bytes are not a value. */
 type JsonRefusal = Refusal<'invalid_json' | 'invalid_request'>;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The JSON value of a request's body. Refuses as `readBytes` does, and with `invalid_json` for text that is not JSON or
- * not UTF-8. Refuses with `invalid_request` text nested too deeply, and a body of several parts. A compressed body is
- * decompressed first; with `unsupported_encoding` are refused compressions that there is none of. `onReceived` is told
- * how many bytes came.
+ * Reads the JSON value of a request's body. Refuses as `readBytes` does, and with `invalid_json` for text
+ * that is not JSON or not UTF-8. Refuses with `invalid_request` text that is nested too deeply, and a
+ * multipart body. Decompresses a body first, and refuses unknown compressions with `unsupported_encoding`.
+ * `onReceived` gets the number of bytes that arrived.
  */
 export async function readJsonBody(
   request: Request,
@@ -32,26 +32,26 @@ export async function readJsonBody(
   const value = parseJson(bytes);
   const is_not_json = value instanceof Refusal && value.code === 'invalid_json';
   if (is_not_json && isMultipart(request.headers)) return readsTextOnly(null);
-  // The next step with a large value is long work too: other requests get a turn in between.
+  // The next step with a large value is long as well, so other requests get a turn in between.
   if (bytes.byteLength >= LARGE_BODY_BYTES) await new Promise(setImmediate);
   return value;
 }
 
-/** Whether a body is said to have several parts, as clients send images in. */
+/** Returns true for a multipart content type, in which some clients send images. */
 function isMultipart(headers: Headers): boolean {
   return /^\s*multipart\//i.test(headers.get('content-type') ?? '');
 }
 
 /**
- * JSON text in UTF-8 as a value (see `readJson`). Refuses with `invalid_json` what is not that, and with
- * `invalid_request` text that is nested too deeply, whatever follows.
+ * Parses JSON text in UTF-8 (see `readJson`). Refuses other text with `invalid_json`, and text that is nested
+ * too deeply with `invalid_request`, whatever follows.
  */
 export function parseJson(bytes: Uint8Array): JsonValue | JsonRefusal {
   let text: string;
   try {
     text = decoder.decode(bytes);
   } catch {
-    // The client's fault: the refusal says all that there is to say.
+    // The refusal has the complete cause, which is the client's fault.
     return new Refusal('invalid_json', { message: 'The request body is not valid UTF-8.' });
   }
   try {
@@ -65,7 +65,7 @@ export function parseJson(bytes: Uint8Array): JsonValue | JsonRefusal {
   }
 }
 
-/** Where the text stops being JSON; nothing of the text. */
+/** Returns a message with the place where the text stops being JSON. Quotes nothing of the text. */
 function notJson(text: string, { line, column, is_end }: JsonPlace): string {
   if (text === '') return 'The request body is empty: send a JSON object.';
   const place = `line ${line}, column ${column}`;

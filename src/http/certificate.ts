@@ -3,21 +3,21 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { systemErrorCode } from '../system-error-code.ts';
 
-/** Where the PEM files of a certificate (with its chain) and of its private key are. */
+/** The PEM files of a certificate (with its chain) and of its private key. */
 export interface CertificateFiles {
   readonly certificate: string;
   readonly key: string;
 }
 
-/** A certificate that cannot be served, with one sentence that says why. */
+/** A certificate that cannot be served, with the reason in one sentence. */
 export class CertificateRefused extends Error {
   override readonly name = 'CertificateRefused';
 }
 
-/** Is told whether changed files can be served. */
+/** Receives the results of reading changed files. */
 export interface CertificateObserver {
   readonly onReload: () => void;
-  /** The new files cannot be served; the certificate before stays. */
+  /** Called when the new files cannot be served; the old certificate stays. */
   readonly onFailure: (error: CertificateRefused) => void;
 }
 
@@ -26,16 +26,19 @@ interface PemPair {
   readonly key: string;
 }
 
-/** How often the files are read. Reading sees what watching misses, such as a link further up that was moved. */
+/**
+ * The interval at which the files are read. Reading sees changes that watching misses, such as a moved link
+ * higher up.
+ */
 const LOOK_MS = 5_000;
 
 /**
- * The certificate in two files, read again when they change. Connections that are open keep the one that they began
+ * The certificate in two files, read again when they change. Open connections keep the one that they began
  * with.
  */
 export class Certificate {
   #files: CertificateFiles;
-  /** What was read last, whether or not it can be served. */
+  /** The last content of the files, valid or not. */
   #read: PemPair;
   #context: SecureContext;
   #unreadable: string | undefined;
@@ -52,18 +55,18 @@ export class Certificate {
     return new Certificate(files, await readPair(files));
   }
 
-  /** For connections that begin now. */
+  /** The context for new connections. */
   get context(): SecureContext {
     return this.#context;
   }
 
-  /** Begins to look for changes. The same failure is told once. */
+  /** Starts checking for changes. Reports a repeated failure once. */
   watch(observer: CertificateObserver, look_ms: number = LOOK_MS): void {
     this.#timer = setInterval(() => void this.#look(observer), look_ms);
     this.#timer.unref();
   }
 
-  /** Reads these files from now on. Those before stay where it rejects with `CertificateRefused`. */
+  /** Reads these files from now on. If it rejects with `CertificateRefused`, the old ones stay. */
   async use(files: CertificateFiles): Promise<void> {
     const read = await readPair(files);
     this.#context = contextOf(files, read);
@@ -109,7 +112,7 @@ async function readPem(path: string): Promise<string> {
   }
 }
 
-/** Looks at the pair itself first: not every runtime refuses a pair that it cannot serve. */
+/** Returns the context. Checks the pair itself first, because not every runtime refuses an invalid one. */
 function contextOf(files: CertificateFiles, { certificate, key }: PemPair): SecureContext {
   const parsed = parse(
     `${files.certificate} is no certificate in PEM form`,
@@ -126,7 +129,7 @@ function contextOf(files: CertificateFiles, { certificate, key }: PemPair): Secu
   );
 }
 
-/** What `work` makes. The text of its own error is left out, because it may quote the key. */
+/** Returns the result of `work`. The text of its error is dropped, because it may quote the key. */
 function parse<T>(failure: string, work: () => T): T {
   try {
     return work();

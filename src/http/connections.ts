@@ -1,35 +1,42 @@
-/** How many connections may be open. */
+/** The limits of open connections. */
 export interface ConnectionLimits {
   readonly total: number;
-  /** From one address; null where every connection comes from a proxy. */
+  /** The limit of one address; null where every connection comes from a proxy. */
   readonly per_address: number | null;
 }
 
 /** One open connection. */
 export interface Connection {
-  /** Who it is counted for. */
+  /** The address that it counts for. */
   readonly address: string;
   /** The client's port. */
   readonly port: number | undefined;
-  /** Requests that are being answered on it; more than one where the client does not wait for answers. */
+  /** The number of unanswered requests; more than one where the client pipelines. */
   requests: number;
-  /** Whether its newest request came from a known client: with the key of an organization that may ask. */
+  /** True if its newest request came from a known client: with the key of an organization that may ask. */
   is_known: boolean;
-  /** Since when a response waits to be read by the client, on the clock of `performance`; null when none does. */
+  /**
+   * The time since which a response waits to be read by the client, on the clock of `performance`; null for
+   * none.
+   */
   unread_since_ms: number | null;
   close(): void;
 }
 
 /**
- * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all, the one
- * that has waited for its client for longest makes room. So clients that are silent, do not finish a body or do not read
- * a response lock nobody out. A known client's connection goes only when it is idle and no unknown one waits.
+ * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all,
+ * the one that has waited longest for its client makes room. Therefore clients that are silent, send half a
+ * body or do not read a response lock nobody out. A known client's connection is closed only when it is idle
+ * and no unknown one waits.
  */
 export class Connections {
   readonly #open = new Set<Connection>();
-  /** Those of unknown clients that wait for a request, a body or the reading of a response, for longest first. */
+  /**
+   * The connections of unknown clients that wait for a request, a body or the reading of a response, longest
+   * first.
+   */
   readonly #waiting = new Set<Connection>();
-  /** Those of known clients without a request, the one that has been so for longest first. */
+  /** The idle connections of known clients, longest first. */
   readonly #idle_known = new Set<Connection>();
   readonly #by_address = new Map<string, number>();
   #is_draining = false;
@@ -40,7 +47,7 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** Bounds what is opened from now on; connections that are open stay, and idle ones make room as ever. */
+  /** Bounds new connections; open ones stay, and idle ones make room as before. */
   setLimits(limits: ConnectionLimits): void {
     this.limits = limits;
   }
@@ -59,36 +66,36 @@ export class Connections {
     return true;
   }
 
-  /** A request of the connection begins. */
+  /** Counts a request that begins. */
   begin(connection: Connection): void {
     connection.requests += 1;
     connection.is_known = false;
     this.work(connection);
   }
 
-  /** The newest request of the connection turns out to be a known client's. */
+  /** Notes that the newest request is a known client's. */
   know(connection: Connection): void {
     connection.is_known = true;
     this.#waiting.delete(connection);
   }
 
-  /** The connection waits for its client from now on. */
+  /** Notes that the connection waits for its client. */
   wait(connection: Connection): void {
     this.work(connection);
     if (connection.is_known || !this.#open.has(connection)) return;
     this.#waiting.add(connection);
   }
 
-  /** The connection does not wait for its client any more: the service works for it. */
+  /** Notes that the service works for the connection, which no longer waits for its client. */
   work(connection: Connection): void {
     this.#waiting.delete(connection);
     this.#idle_known.delete(connection);
   }
 
-  /** A request of the connection is answered. */
+  /** Counts a request that is answered. */
   end(connection: Connection): void {
     connection.requests -= 1;
-    // The client has just read one of several responses, which gives it time for the next.
+    // The client has just read one of several responses, and gets new time for the next.
     connection.unread_since_ms = null;
     if (connection.requests > 0 || !this.#open.has(connection)) return;
     if (this.#is_draining) this.#close(connection);
@@ -96,7 +103,7 @@ export class Connections {
     else this.wait(connection);
   }
 
-  /** The connection is closed. */
+  /** Removes a closed connection. */
   remove(connection: Connection): void {
     if (!this.#open.delete(connection)) return;
     this.work(connection);
@@ -105,7 +112,7 @@ export class Connections {
     else this.#by_address.delete(connection.address);
   }
 
-  /** Closes every connection that has no request, and every other one when its requests are answered. */
+  /** Closes every idle connection, and every other one after its requests are answered. */
   drain(): void {
     this.#is_draining = true;
     for (const connection of [...this.#open]) if (connection.requests === 0) this.#close(connection);
@@ -116,7 +123,7 @@ export class Connections {
     for (const connection of [...this.#open]) this.#close(connection);
   }
 
-  /** Closes the connections whose clients have left a response unread since before that time. */
+  /** Closes the connections of clients that have left a response unread since before that time. */
   closeUnread(before_ms: number): void {
     for (const connection of [...this.#open]) {
       if (connection.unread_since_ms !== null && connection.unread_since_ms < before_ms)
@@ -125,7 +132,7 @@ export class Connections {
   }
 
   #makeRoom(total: number): boolean {
-    // More than one where the limit was lowered.
+    // There may be more than one, if the limit was lowered.
     while (this.#open.size >= total) {
       const connection = firstOf(this.#waiting) ?? firstOf(this.#idle_known);
       if (connection === undefined) return false;

@@ -8,20 +8,23 @@ import {
 } from 'node:zlib';
 import { Refusal } from '../errors.ts';
 
-/** The most that a decoder makes at once, before somebody looks at how much it is. */
+/** The most bytes that a decoder produces before the total is checked. */
 const PIECE = { chunkSize: 65_536 };
 
-/** The largest window that a sender may use, as RFC 9659 fixes it: a larger one would take that much memory at once. */
+/**
+ * The largest window that a sender may use, as RFC 9659 fixes it: a larger one would take that much memory at
+ * once.
+ */
 const ZSTD_WINDOW_LOG_MAX = 23;
 
-/** Undoes a compression, and counts what it has read. */
+/** A decompressor that counts the bytes it has read. */
 type Decoder = Transform & { readonly bytesWritten: number };
 
 /** A compression of bodies. */
 export interface ContentCoding {
-  /** As it is called in `Content-Encoding`. */
+  /** The name in `Content-Encoding`. */
   readonly name: string;
-  /** Makes a decoder that works on another thread, a piece at a time. */
+  /** Creates a decoder that works on another thread, a piece at a time. */
   readonly decoder: () => Decoder;
 }
 
@@ -50,15 +53,17 @@ const CODINGS = new Map<string, ContentCoding | null>([
 /** The value of `Accept-Encoding` for clients that sent another coding. */
 export const ACCEPTED_CODINGS = 'gzip, deflate, br, zstd';
 
-/** How the body of a request is compressed; null when it is not. Refuses every other coding, and more than one. */
+/**
+ * Returns the compression of a request's body; null for none. Refuses every other coding, and more than one.
+ */
 export function contentCodingOf(headers: Headers): ContentCoding | null | Refusal<'unsupported_encoding'> {
   const coding = CODINGS.get((headers.get('content-encoding') ?? 'identity').trim().toLowerCase());
   return coding === undefined ? new Refusal('unsupported_encoding') : coding;
 }
 
 /**
- * Undoes a compression. `onPiece` is given each piece as it is made, and ends the work with false: nothing more is made
- * then. Returns `invalid_json` for bytes that are damaged, or followed by others.
+ * Decompresses bytes. `onPiece` gets each piece, and ends the work by returning false. Returns `invalid_json`
+ * for bytes that are damaged, or followed by others.
  */
 export async function decompress(
   bytes: Uint8Array,
@@ -71,7 +76,7 @@ export async function decompress(
   try {
     for await (const piece of stream) if (!onPiece(piece)) return null;
   } catch {
-    // The client's fault: the refusal says all that there is to say.
+    // The refusal has the complete cause, which is the client's fault.
     return damaged();
   }
   return stream.bytesWritten < bytes.byteLength ? damaged() : null;

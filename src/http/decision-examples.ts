@@ -1,6 +1,6 @@
 import type { Examples } from './route.ts';
 
-/** Requests that work as they stand, for the API reference, and the answers of decision-1 to them. A test asks them. */
+/** Working requests for the API reference, and the responses of decision-1. A test sends them. */
 
 const RECORD = 'I was charged twice for order 8812. Please give the second payment back.';
 
@@ -153,7 +153,7 @@ export const DECISION_ANSWERS: Examples = {
   openai: { summary: SUMMARIES.openai, value: OPENAI_ANSWER },
 };
 
-/** Of `POST /v1/tokens`. */
+/** The response of `POST /v1/tokens`. */
 const COUNT = {
   object: 'token_count',
   model: 'decision-1',

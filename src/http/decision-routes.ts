@@ -40,39 +40,39 @@ import {
   type Route,
 } from './route.ts';
 
-/** Makes one decision of all requests with its value (draft-ietf-httpapi-idempotency-key-header). */
+/** All requests with the same value get one decision (draft-ietf-httpapi-idempotency-key-header). */
 const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
-/** With the answer of an earlier request. */
+/** Present with the answer of an earlier request. */
 const REPLAYED_HEADER = 'idempotent-replayed';
 
-/** What answering a request for a decision takes. */
+/** The parts that answer a request for a decision. */
 export type DecisionRouteServices = DecisionServices & {
   readonly body_limits: BodyLimits;
   readonly metrics: Metrics;
 };
 
-/** What a route knows of a request for a decision before its body. */
+/** The route's facts about a request for a decision, before its body. */
 type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> &
   Partial<Pick<DecisionCall, 'idempotency_key'>> & {
-    /** Also takes bodies in OpenAI's shape; null where only the contract's is taken. */
+    /** Translates bodies in OpenAI's shape; null where only the contract's is accepted. */
     readonly openai: OpenAiTranslation | null;
-    /** The body, where it came by another way than as that of the request. */
+    /** The body, where it is not the request's own. */
     readonly body?: JsonValue;
   };
 
-/** What the two paths of decisions differ in. */
+/** The differences between the two paths of decisions. */
 interface DecisionEndpoint {
   readonly path: '/v1/decisions' | '/v1/systemone';
   readonly summary: string;
   readonly bodies: readonly [NamedSchema, ...NamedSchema[]];
   readonly responses: readonly [NamedSchema, ...NamedSchema[]];
   readonly examples: { readonly requests: Examples; readonly answers: Examples };
-  /** The model when the body names none; null where it must. */
+  /** The model of a body that names none; null where it must name one. */
   readonly default_model: string | null;
   readonly request_id_copy?: string;
 }
 
-/** Of `POST /v1/decisions`. */
+/** The bodies of `POST /v1/decisions`. */
 export const DECISION_BODIES: readonly [NamedSchema, ...NamedSchema[]] = [
   { name: 'DecisionRequest', schema: DecisionRequestSchema },
   { name: 'OpenAiDecisionRequest', schema: OpenAiDecisionRequestSchema },
@@ -96,7 +96,7 @@ const ENDPOINTS: readonly DecisionEndpoint[] = [
     responses: [DECISION_RESPONSE],
     examples: { requests: SYSTEM_ONE_REQUESTS, answers: SYSTEM_ONE_ANSWERS },
     default_model: DEFAULT_MODEL,
-    // By this name the SDKs of the open format know the id.
+    // The SDKs of the open format read the id under this name.
     request_id_copy: 'x-typesafe-request-id',
   },
 ];
@@ -109,7 +109,7 @@ export const MODE_PARAMETER: Parameter = {
 
 export const BODY_DESCRIPTION = `At most 1 MB of JSON in UTF-8, nested at most ${NESTING_MAX} levels deep. Unknown fields are ignored.`;
 
-/** `POST /v1/decisions` and `POST /v1/systemone`. */
+/** Returns the routes `POST /v1/decisions` and `POST /v1/systemone`. */
 export function decisionRoutes(services: DecisionRouteServices): readonly Route[] {
   return ENDPOINTS.map((endpoint) =>
     defineRoute({
@@ -168,8 +168,8 @@ async function answer(
 }
 
 /**
- * Decides what a request asks, and tells its context, the metrics and the trace: for every route that asks the models.
- * Never rejects for the client's fault: the outcome has the refusal.
+ * Decides a request, and informs its context, the metrics and the trace; for every route that asks the
+ * models. Never rejects for the client's fault: the outcome has the refusal.
  */
 export async function answerDecision(
   services: DecisionRouteServices,
@@ -196,7 +196,10 @@ export async function answerDecision(
   return { outcome, body_bytes: reading.body_bytes() };
 }
 
-/** Reads the body of a request for decisions in either shape, for the key's organization, and counts its bytes. */
+/**
+ * Reads the body of a request for decisions in either shape, for the key's organization, and counts its
+ * bytes.
+ */
 export function bodyReading(
   { body_limits }: Pick<DecisionRouteServices, 'body_limits'>,
   request: Request,
@@ -216,13 +219,16 @@ export function bodyReading(
   };
 }
 
-/** The mode of a query; null when it has none. Several are no mode, equal or not: which one is meant is not guessed. */
+/**
+ * Returns the mode of a query; null when it has none. Several, even equal ones, are an invalid mode, because
+ * none is chosen by guess.
+ */
 export function queryMode(request: Request): string | null {
   const modes = new URL(request.url).searchParams.getAll('mode');
   return modes.length === 0 ? null : modes.join(',');
 }
 
-/** What metrics and the trace are told of a decision, beside what they are of every request. */
+/** Reports a decision to the metrics and the trace, beside what they get for every request. */
 function observe(
   { metrics, clock }: Pick<DecisionRouteServices, 'metrics' | 'clock'>,
   { result, asked, is_replayed, model_time }: DecisionOutcome,
@@ -250,7 +256,7 @@ function observe(
   span?.describe({ ...asked, input_tokens, questions: decisions });
 }
 
-/** Step 6: which headers go with which outcome. */
+/** Returns the response of step 6, with the headers of the outcome. */
 function respond(
   outcome: DecisionOutcome,
   openai: OpenAiTranslation | null,
@@ -269,19 +275,22 @@ function respond(
     : { refusal, headers: { ...headers, ...encodingHeaders(refusal) } };
 }
 
-/** What tells a client that sent another coding which ones there are. */
+/** Returns the header with the accepted codings, for a client that sent another one. */
 export function encodingHeaders({ code }: Pick<Refusal, 'code'>): Readonly<Record<string, string>> {
   return code === 'unsupported_encoding' ? { 'accept-encoding': ACCEPTED_CODINGS } : {};
 }
 
-/** Names the fields of a request that nothing read. An addition to the specification. */
+/** The header with the fields of a request that nothing read. An addition to the specification. */
 const IGNORED_FIELDS_HEADER = 'tds-ignored-fields';
-/** How much of the middle of the record a question did not see. An addition to the specification. */
+/**
+ * The header with the tokens in the middle of the record that a question did not see. An addition to the
+ * specification.
+ */
 const LEFT_OUT_HEADER = 'tds-record-tokens-left-out';
 
 /**
- * The headers of an outcome that reached the model, and the limits with a replay; none otherwise (contract: response
- * headers).
+ * Returns the headers of an outcome that reached the model, or the limits with a replay; otherwise none
+ * (contract: response headers).
  */
 export function headersOf(
   { rate, reached_model, is_replayed, ignored_fields, record_tokens_left_out }: DecisionOutcome,
@@ -299,7 +308,7 @@ export function headersOf(
   };
 }
 
-/** What was not read of a request, where there is such. */
+/** Returns the headers about unread parts of a request, if any. */
 export function readingHeaders({
   ignored_fields = [],
   record_tokens_left_out = null,

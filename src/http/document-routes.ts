@@ -9,8 +9,8 @@ import { staticRoute } from './static-routes.ts';
 const utf8 = new TextEncoder();
 
 /**
- * The documents below `/docs`, and the files that every page of theirs and of the reference loads. `routes` are those
- * whose errors are documented.
+ * Returns the routes of the documents below `/docs`, and of the files that their pages and the reference
+ * load. The errors of `routes` are documented.
  */
 export function documentRoutes(routes: readonly Route[], site: Site): readonly Route[] {
   const codes = routes.filter(({ operation }) => operation !== null).flatMap(({ refusals }) => refusals);
@@ -25,7 +25,7 @@ export function documentRoutes(routes: readonly Route[], site: Site): readonly R
   const style = async () =>
     await staticFile('style.css', await joined(['src/palette.css', 'src/docs/assets/style.css']));
   const script = async () => await staticFile('page.js', await joined(['src/docs/assets/page.js']));
-  // For people who know the address of the service and nothing more.
+  // For people who know only the address of the service.
   const root = defineRoute({
     method: 'GET',
     path: '/',
@@ -41,7 +41,7 @@ export function documentRoutes(routes: readonly Route[], site: Site): readonly R
   ];
 }
 
-/** Files of the program, one after the other. */
+/** Returns the joined files of the program. */
 async function joined(paths: readonly string[]): Promise<Uint8Array<ArrayBuffer>> {
   const texts = await Promise.all(paths.map((path) => Bun.file(projectFile(path)).text()));
   return utf8.encode(texts.join('\n'));

@@ -1,9 +1,9 @@
 import { Refusal } from '../errors.ts';
 
-/** Seconds after which a request is worth sending again: a service that starts anew answers by then. */
+/** The `Retry-After` in seconds: a restarted service answers by then. */
 const RETRY_AFTER_S = 5;
 
-/** Whether the service is being stopped. What runs is finished then, and new requests are refused. */
+/** The state of a stop: running requests are finished, and new ones are refused. */
 export class Draining {
   #has_begun = false;
 
@@ -11,13 +11,16 @@ export class Draining {
     return this.#has_begun;
   }
 
-  /** From now on new requests are refused. */
+  /** Refuses new requests from now on. */
   begin(): void {
     this.#has_begun = true;
   }
 }
 
-/** The refusal of a request that came, or was still arriving, at a stop. It is free, and no limit counts it. */
+/**
+ * Returns the refusal of a request that came, or was still arriving, at a stop. It is free, and no limit
+ * counts it.
+ */
 export function stopping(): Refusal<'overloaded'> {
   return new Refusal('overloaded', {
     message: 'The service is being stopped: send the request again.',

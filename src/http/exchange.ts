@@ -3,26 +3,26 @@ import { urlOf } from './target.ts';
 
 const METHODS_WITHOUT_BODY: readonly (string | undefined)[] = ['GET', 'HEAD'];
 
-/** Whether the head of a request announces a body. */
+/** Returns true if the head of a request announces a body. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** What can happen to a request while it is answered. */
+/** The events of a request while it is answered. */
 export interface RequestEvents {
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
-  /** Aborted when the rest of the body cannot be read, with the reason that its reader gets. */
+  /** Aborted when the rest of the body cannot be read, with the reason for its reader. */
   readonly body_failure: AbortSignal;
-  /** The body is asked for. */
+  /** Called when the body is first read. */
   readonly onFirstRead: () => void;
-  /** All of the body is there. */
+  /** Called when the whole body has arrived. */
   readonly onReceived: () => void;
 }
 
 /**
- * The request as the web's `Request`. Nothing of its body is read before somebody asks for it, and a client that waits
- * to be asked (`Expect: 100-continue`) is asked then.
+ * Returns the request as the web's `Request`. Its body is not read before it is needed. A client that waits
+ * with its body (`Expect: 100-continue`) is asked for it then.
  */
 export function webRequest(message: IncomingMessage, events: RequestEvents): Request {
   const headers = new Headers();
@@ -76,15 +76,15 @@ function bodyStream(
         message.pause();
       },
     },
-    // The first pull is the first read, not the stream's making.
+    // The first pull is the first read, not the stream's creation.
     { highWaterMark: 0 },
   );
 }
 
 /**
- * Writes a response and ends it; resolves when all of it was given to the operating system or the client is gone. A
- * body whose length is in the headers, or that is sent in chunks, is read as the client takes it. Only a piece of it is
- * in memory. `onTaken` is told whenever a client that was behind has caught up.
+ * Writes a response and ends it. Resolves when the operating system has all of it or the client is gone. A
+ * body with a length in the headers, or sent in chunks, is read at the client's speed. Only a piece of it is
+ * in memory. `onTaken` is called whenever a client that was behind has caught up.
  */
 export async function writeResponse(
   response: Response,
@@ -93,18 +93,18 @@ export async function writeResponse(
 ): Promise<void> {
   const { headers } = response;
   const is_chunked = headers.has('transfer-encoding');
-  // A length beside it would be another end of the body (RFC 9112, 6.2).
+  // With chunks, a length would mean another end of the body (RFC 9112, 6.2).
   if (is_chunked) headers.delete('content-length');
   const is_read_in_pieces = response.body !== null && (is_chunked || headers.has('content-length'));
   const body = response.body === null || is_read_in_pieces ? null : await response.bytes();
   if (reply.destroyed || reply.headersSent) return;
-  // HTTP/1.0 has no chunks: there the end of the connection is that of the body.
+  // HTTP/1.0 has no chunks; there the end of the connection is that of the body.
   if (is_chunked && reply.req.httpVersionMinor === 0) headers.delete('transfer-encoding');
   const lines: string[] = [];
   headers.forEach((value, name) => {
     lines.push(name, value);
   });
-  // The response to a HEAD names the length of a body that it does not have.
+  // The response to a HEAD has the length of a body that it omits.
   if (!is_chunked && !headers.has('content-length') && response.status !== 204) {
     lines.push('content-length', String(body?.byteLength ?? 0));
   }

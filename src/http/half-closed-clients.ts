@@ -4,22 +4,29 @@ const LOOK_MS = 1_000;
 /** Where Linux lists the sockets that this process can see. */
 const SOCKET_LISTS = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
-/** A line of those lists: the local and the remote port, in hexadecimal, of a socket whose other side sent its end. */
+/**
+ * A line of those lists: the local and the remote port, in hexadecimal, of a socket whose other side sent its
+ * end.
+ */
 const CLOSE_WAIT_LINE = /^ *\d+: [\dA-F]+:([\dA-F]{4}) [\dA-F]+:([\dA-F]{4}) 08 /gm;
 
 /**
- * Tells clients that are gone from clients that only have nothing more to send. Both have sent a FIN, and node:http
- * reports neither while a request is answered. So a client that sent a FIN is sent an interim `100 Continue`. A client
- * that waits for its answer skips it (RFC 9110, 15.2). The system of a client that is gone resets the connection.
+ * Distinguishes clients that are gone from clients that only have nothing more to send. Both have sent a FIN,
+ * and node:http reports neither while a request is answered. Therefore a client that sent a FIN gets an
+ * interim `100 Continue`. A client that waits for its response skips it (RFC 9110, 15.2), and the system of a
+ * client that is gone resets the connection.
  */
 export class HalfClosedClients {
-  /** Only Linux shows a FIN that was received; elsewhere a client that sent one counts as gone. */
+  /** Only Linux shows a received FIN; elsewhere a client that sent one counts as gone. */
   readonly is_supported = process.platform === 'linux';
-  /** How to reach the clients that wait, by their port; of two with one port the later is asked. */
+  /**
+   * The functions that send waiting clients the interim response, by port; of two with one port the later
+   * counts.
+   */
   readonly #waiting = new Map<number, () => void>();
   #timer: Timer | undefined;
 
-  /** A client waits for its answer; `ask` sends it the interim response. */
+  /** Watches a client that waits for its response; `ask` sends it the interim response. */
   watch(client_port: number | undefined, ask: () => void): void {
     if (client_port !== undefined) this.#waiting.set(client_port, ask);
   }
@@ -28,7 +35,7 @@ export class HalfClosedClients {
     if (client_port !== undefined) this.#waiting.delete(client_port);
   }
 
-  /** Begins to look at the connections of this port. */
+  /** Starts checking the connections of this port. */
   start(server_port: number): void {
     if (!this.is_supported) return;
     this.#timer = setInterval(() => void this.#look(server_port), LOOK_MS);
@@ -50,7 +57,7 @@ export class HalfClosedClients {
         if (Number.parseInt(local, 16) !== server_port) continue;
         const client_port = Number.parseInt(remote, 16);
         this.#waiting.get(client_port)?.();
-        // Once is enough.
+        // One interim response is enough.
         this.#waiting.delete(client_port);
       }
     }

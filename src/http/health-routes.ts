@@ -7,7 +7,7 @@ interface HealthServices {
   readonly readiness: Pick<Readiness, 'failing'>;
 }
 
-/** What a proxy kept would tell of another moment. */
+/** A cached response would be outdated. */
 const HEADERS = { 'cache-control': 'no-store' };
 
 const UNLISTED = {
@@ -19,8 +19,8 @@ const UNLISTED = {
 } as const;
 
 /**
- * `GET /healthz` and `GET /readyz`, for whoever looks after the service, without a key. They are outside of the API and
- * its errors, of log and metrics, and of the budgets of refusals.
+ * Returns the routes `GET /healthz` and `GET /readyz`, for monitoring, without a key. They are outside of the
+ * API and its errors, of log and metrics, and of the budgets of refusals.
  */
 export function healthRoutes({ readiness }: HealthServices): readonly Route[] {
   return [

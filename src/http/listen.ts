@@ -2,25 +2,25 @@ import { lookup } from 'node:dns/promises';
 import type { AddressInfo, Server } from 'node:net';
 import { systemErrorCode } from '../system-error-code.ts';
 
-/** Nothing can listen at the address; the message is one sentence with what to do. */
+/** The server cannot listen at the address; the message is one sentence with advice. */
 export class ListenRefused extends Error {
   override readonly name: string = 'ListenRefused';
 }
 
-/** Another program listens on the port already. */
+/** Another program already listens on the port. */
 export class PortTaken extends ListenRefused {
   override readonly name = 'PortTaken';
 }
 
-/** The options that choose where is listened. */
+/** The names of the options for the address. */
 export interface ListenOptionNames {
   readonly host: string;
   readonly port: string;
 }
 
 /**
- * Begins to listen, and returns the port, which the system chooses for 0. Rejects with `ListenRefused`, which names the
- * options that choose the address, and with `PortTaken`.
+ * Starts to listen, and returns the port, which the system chooses for 0. Rejects with `ListenRefused`, which
+ * names the options that choose the address, and with `PortTaken`.
  */
 export async function listen(
   server: Server,
@@ -29,10 +29,10 @@ export async function listen(
 ): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   try {
-    // Bun would give another reason for a name that has no address.
+    // Bun would report another reason for a name without an address.
     await lookup(host);
     server.once('error', reject);
-    // A second process on the same port would keep its own rate limits without anybody noticing.
+    // A second process on the same port would silently have rate limits of its own.
     server.listen({ host, port, exclusive: true }, resolve);
     await promise;
   } catch (error) {

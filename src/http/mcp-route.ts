@@ -19,7 +19,7 @@ import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 
-/** What answering agents takes. */
+/** The parts that answer agents. */
 type McpServices = DecisionRouteServices & { readonly reader: Pick<UsageReader, 'series'> };
 
 const MCP_CODES = [
@@ -35,12 +35,13 @@ const MCP_CODES = [
 
 type McpRefusal = Refusal<(typeof MCP_CODES)[number] | CommonCode>;
 
-/** What a message may have besides the arguments of a tool, as JSON text. */
+/** The most characters of a message besides the arguments of a tool, as JSON text. */
 const ENVELOPE_CHARACTERS_MAX = 65_536;
 
 /**
- * `POST /mcp`: the Model Context Protocol for agents, over streamable HTTP without sessions, with the API key of the
- * headers. Every request is answered by one JSON document; nothing is pushed. `decide` is billed as any request is.
+ * Returns the route `POST /mcp`: the Model Context Protocol for agents, over streamable HTTP without
+ * sessions, with the API key of the headers. Every response is one JSON document; nothing is pushed. `decide`
+ * is billed as any request is.
  */
 export function mcpRoute(services: McpServices): Route {
   return defineRoute({
@@ -75,7 +76,7 @@ async function answerMessage(
   if (body instanceof Refusal) return { refusal: body };
   const message = messageOf(body);
   if (message instanceof Refusal) return { refusal: message };
-  // Loaded only here: few services are asked by agents.
+  // Loaded only here, because few services have agents as clients.
   const { answerRpc } = await import('../mcp/answer-rpc.ts');
   const response = await answerRpc(request, message.envelope, (name) =>
     callTool(services, {
@@ -109,7 +110,7 @@ async function authenticate(
   }
 }
 
-/** A message, and apart from it what the client sent to a tool. */
+/** A message, with the client's arguments of a tool apart from it. */
 interface Message {
   /** The message without the arguments of a tool, as plain objects. */
   readonly envelope: unknown;
@@ -117,7 +118,7 @@ interface Message {
 }
 
 /**
- * Takes a message apart. Names that the client chose stay in a `JsonObject`, because plain objects are keyed by a hash
+ * Separates a message. Names chosen by the client stay in a `JsonObject`, because plain objects use a hash
  * without a seed; the rest is small.
  */
 function messageOf(body: JsonValue): Message | McpRefusal {
@@ -139,7 +140,7 @@ function messageOf(body: JsonValue): Message | McpRefusal {
   return { envelope: JSON.parse(text), sent: sent ?? new JsonObject<JsonValue>([], []) };
 }
 
-/** One call of a tool by somebody who is known. */
+/** One call of a tool by an authenticated client. */
 interface ToolCall {
   readonly name: string;
   readonly sent: JsonValue;

@@ -4,7 +4,10 @@ import { Connections } from './connections.ts';
 import { listen } from './listen.ts';
 import { SocketConnections } from './socket-connections.ts';
 
-/** Who reads metrics: a Prometheus, a `tds top`, a curl. From one address, because many read through one proxy. */
+/**
+ * The clients are a Prometheus, a `tds top`, a curl. One address may have all connections, because many read
+ * through one proxy.
+ */
 const CONNECTION_LIMITS = { total: 32, per_address: null };
 const REQUEST_MS = 5_000;
 const IDLE_MS = 75_000;
@@ -12,22 +15,23 @@ const CHECK_MS = 1_000;
 
 const PATH = '/metrics';
 
-/** What is read there. */
+/** The metrics that are served. */
 export interface MetricsText {
   readonly content_type: string;
   text(): Promise<string>;
 }
 
 export interface MetricsListener {
-  /** Where the metrics are. */
+  /** The address of the metrics. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
 /**
- * Serves metrics at `/metrics`, on a listener of its own: whoever may reach the API is not to read them. It is no part
- * of the API, and its few errors are plain text. Metrics that cannot be read are reported. When all
- * connections are taken, the one that has waited for its client for longest makes room. Rejects with `ListenRefused`.
+ * Serves metrics at `/metrics`, on a listener of its own, because clients of the API must not read them. It
+ * is not part of the API, and its few errors are plain text. Metrics that cannot be read are reported. When
+ * all connections are taken, the one that has waited longest for its client makes room. Rejects with
+ * `ListenRefused`.
  */
 export async function startMetricsListener(
   metrics: MetricsText,
@@ -46,11 +50,12 @@ export async function startMetricsListener(
     },
     (message, reply) => {
       const connection = sockets.of(message.socket);
-      // It has waited since now, also while it is answered: nobody keeps a place by not reading the answers.
+      // It counts as waiting from now on, even during the response, so that a client that does not read keeps
+      // no connection.
       if (connection !== undefined) connections.wait(connection);
       answer(read, message, reply).catch((error: unknown) => {
         problems.report({ request_id: null, step: 'http', code: null, error });
-        // What is sent in part cannot be taken back.
+        // A partly sent response cannot be taken back.
         if (reply.headersSent) reply.destroy();
         else write(reply, 500, 'The metrics cannot be read.\n');
       });
@@ -69,7 +74,10 @@ export async function startMetricsListener(
   };
 }
 
-/** Reads the metrics once for all that ask meanwhile, because each reading takes the event loop for a millisecond. */
+/**
+ * Reads the metrics once for all concurrent requests, because each reading takes a millisecond of the event
+ * loop.
+ */
 function readOnce(metrics: MetricsText): MetricsText {
   let reading: Promise<string> | undefined;
   return {

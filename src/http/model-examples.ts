@@ -5,7 +5,7 @@ import { BODY_BYTES_MAX } from './body-bytes.ts';
 import type { Examples } from './route.ts';
 import type { ListedModel, ModelList } from './schemas.ts';
 
-/** Answers about models, for the API reference. */
+/** Responses about models, for the API reference. */
 
 const MODEL: ListedModel = {
   id: DEFAULT_MODEL,

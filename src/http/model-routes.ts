@@ -47,8 +47,9 @@ type ModelCode = (typeof MODEL_CODES)[number];
 const MODEL_PATH = '/v1/models/{id}';
 
 /**
- * `GET /v1/models` and `GET /v1/models/{id}`: they run no model, and are neither billed nor limited. They do not touch a
- * key's last-used time, and look at neither credit nor tier (contract: model list).
+ * Returns the routes `GET /v1/models` and `GET /v1/models/{id}`. They run no model, and are neither billed
+ * nor limited. They do not change a key's last-used time, and check neither credit nor tier (contract: model
+ * list).
  */
 export function modelRoutes(services: ModelServices): readonly Route[] {
   return [
@@ -98,7 +99,7 @@ export function modelRoutes(services: ModelServices): readonly Route[] {
   ];
 }
 
-/** Answers whoever has a valid key with what `show` makes of the live models. */
+/** Answers a client with a valid key with the result of `show` for the live models. */
 async function answer<Code extends ModelCode>(
   services: ModelServices,
   request: Request,
@@ -114,7 +115,7 @@ async function answer<Code extends ModelCode>(
   return { refusal: result };
 }
 
-/** What is told of the live models to an organization with these limits. May read the catalog. */
+/** Returns the response about the live models for an organization with these limits. May read the catalog. */
 type Show<Code extends ModelCode> = (
   live: readonly CatalogModel[],
   limits: TierLimits | null,
@@ -157,7 +158,7 @@ function listOf(live: readonly CatalogModel[], limits: TierLimits | null): Model
   };
 }
 
-/** A model with what a request to it may be and costs, for an organization with these limits. */
+/** Returns a model with its limits and prices, for an organization with these limits. */
 function listedModel(model: CatalogModel, limits: TierLimits | null): ListedModel {
   const { id, kind, status, context_tokens, input_price_micros_per_million_tokens: input } = model;
   return {
@@ -179,7 +180,7 @@ function listedModel(model: CatalogModel, limits: TierLimits | null): ListedMode
   };
 }
 
-/** The models as clients of the open decision-request format list them. */
+/** Returns the models in the list of the open decision-request format. */
 export function modelsOf(live: readonly CatalogModel[]): ModelList['models'] {
   return live.map(({ id, description, released_at_ms }) => ({
     name: id,
@@ -188,7 +189,7 @@ export function modelsOf(live: readonly CatalogModel[]): ModelList['models'] {
   }));
 }
 
-/** What `read` resolves with, or the refusal for a database that cannot be read. */
+/** Resolves as `read` does, or with the refusal for a database that cannot be read. */
 async function orRefuse<T, Code extends ErrorCode>(
   read: () => Promise<T>,
   refuse: (error: unknown) => Refusal<Code>,

@@ -1,11 +1,11 @@
 import type { NamedSchema } from './route.ts';
 
-/** A JSON Schema as it is written, or a part of one. */
+/** A JSON Schema in its written form, or a part of one. */
 type Written = Readonly<Record<string, unknown>>;
 
 /**
- * The schemas as `components.schemas` has them. Every part with a title stands there by itself, and is referred to
- * wherever it is used. Members of a union that differ in the literal of their `type` are told apart by it.
+ * Returns the schemas of `components.schemas`. Every part with a title is an entry of its own, and is
+ * referenced wherever it is used. Members of a union are distinguished by the literal of their `type`.
  */
 export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<string, Written>> {
   const components = new Map<string, Written>();
@@ -17,7 +17,7 @@ export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<st
       throw new Error(`two schemas of the reference are called ${name}`);
     }
     shared.set(name, text);
-    // Its place is taken first, so that a schema stands before its parts.
+    // The entry is created first, so that a schema precedes its parts.
     components.set(name, {});
     components.set(name, entriesOf(schema));
   };
@@ -39,12 +39,15 @@ export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<st
   return Object.fromEntries(components);
 }
 
-/** Where the document has a schema. */
+/** Returns the reference of a schema in the document. */
 export function referenceTo(name: string): string {
   return `#/components/schemas/${name}`;
 }
 
-/** The discriminator of a union; null where its members have no titles, or no literal `type` of their own. */
+/**
+ * Returns the discriminator of a union; null where its members have no titles, or no literal `type` of their
+ * own.
+ */
 function discriminatorOf({ anyOf }: Written) {
   if (!Array.isArray(anyOf)) return null;
   const mapping = new Map<string, string>();

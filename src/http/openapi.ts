@@ -4,7 +4,7 @@ import type { Examples, NamedSchema, Operation } from './route.ts';
 import { type ErrorResponse, ErrorResponseSchema } from './schemas.ts';
 import { ADDITION, CODE_NOTES, isAddedCode } from './specification-additions.ts';
 
-/** Either header works on every route that is shown (contract: authentication). */
+/** Either header works on every shown route (contract: authentication). */
 const SECURITY = [{ bearer: [] }, { api_key: [] }];
 
 const ERROR: NamedSchema = { name: 'Error', schema: ErrorResponseSchema };
@@ -17,7 +17,7 @@ const REQUEST_RATE = {
   'x-ratelimit-reset-requests': header('Time until a request slot frees, in whole seconds: `<n>s`.'),
 };
 
-/** On every response that reached the model, successful or not. */
+/** The headers of every response that reached the model, successful or not. */
 const RATE = {
   ...REQUEST_RATE,
   'x-ratelimit-limit-tokens': header('Input tokens per minute of the organization.'),
@@ -34,14 +34,14 @@ const RATE = {
   ),
 };
 
-/** With the answer to an earlier request of the same idempotency key. */
+/** The header of the answer to an earlier request with the same idempotency key. */
 const REPLAYED = {
   'idempotent-replayed': header('`true` where the answer is that of an earlier request; absent otherwise.'),
 };
 
 const RETRY_AFTER = { 'retry-after': header('Seconds to wait before the next try.') };
 
-/** What errors carry by their status; routes that ask the model add what `RATE` has where it was reached. */
+/** The headers of errors by status; those of `RATE` are added where the model was reached. */
 const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RETRY_AFTER>> = {
   409: RETRY_AFTER,
   429: { ...REQUEST_RATE, ...RETRY_AFTER },
@@ -52,7 +52,7 @@ const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RE
 /** The statuses of requests that reached the model (contract: response headers). */
 const STATUSES_OF_THE_MODEL: readonly number[] = [200, 400, 422, 502, 503];
 
-/** The OpenAPI operation of a route that is shown. */
+/** Returns the OpenAPI operation of a shown route. */
 export function openApiOperation({ body, success, ...operation }: Operation, refusals: readonly ErrorCode[]) {
   return {
     summary: operation.summary,
@@ -90,7 +90,9 @@ function parametersOf(operation: Pick<Operation, 'parameter' | 'query' | 'header
   return { parameters: listed.map(({ schema, ...given }) => ({ ...given, schema: reference(schema) })) };
 }
 
-/** The document's `components.schemas`: what these operations name, with their parts, and the error's. */
+/**
+ * Returns the document's `components.schemas`: those of these operations, with their parts, and the error's.
+ */
 export function documentedSchemas(operations: readonly Operation[]) {
   return sharedSchemas([...operations.flatMap(schemasOf), ERROR]);
 }
@@ -108,7 +110,7 @@ function schemasOf({
   return [...(body?.schemas ?? []), ...success.schemas, ...parameters];
 }
 
-/** One response a status, whose description lists the codes that it can carry, from the error catalogue. */
+/** Returns one response for each status, whose description lists its codes, from the error catalogue. */
 function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operation, 'asks_model'>) {
   const given = new Set<ErrorCode>([...COMMON_CODES, ...refusals]);
   const by_status = Map.groupBy(
@@ -151,7 +153,7 @@ function describe(code: ErrorCode): string {
   return `\`${code}\`: ${sentences.filter((sentence) => sentence !== undefined).join(' ')}`;
 }
 
-/** An error as it may come; a refusal of one field names it, and often says more. */
+/** Returns an example of an error; the refusal of one field names it, and often has a longer message. */
 function errorExample(code: ErrorCode, status: keyof typeof ERROR_TYPES): Examples[string] {
   const { message } = ERRORS[code];
   const value: ErrorResponse = {

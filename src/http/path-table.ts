@@ -4,14 +4,14 @@ import type { Route } from './route.ts';
 /** A parameter of a route's path, which stands for one whole segment. */
 const PARAMETER = /\{(\w+)\}/g;
 
-/** The path of a route as Elysia writes it. */
+/** Returns the path of a route in Elysia's syntax. */
 export function elysiaPath(path: string): string {
   return path.replace(PARAMETER, ':$1');
 }
 
 /**
- * What a request has in the place of the parameter of its route's path; null where that is no valid encoding. A path
- * has one parameter at most.
+ * Returns a request's value of the parameter of its route's path; null for an invalid encoding. A path has
+ * one parameter at most.
  */
 export function pathParameter(path: string, request: Request): string | null {
   const place = path.split('/').findIndex((segment) => segment.startsWith('{'));
@@ -26,7 +26,7 @@ export function pathParameter(path: string, request: Request): string | null {
 /** Every path of a list of routes. */
 export class PathTable {
   readonly #paths: ReadonlyMap<string, KnownPath>;
-  /** Those with parameters. */
+  /** The paths with parameters. */
   readonly #patterns: readonly { readonly pattern: RegExp; readonly known: KnownPath }[];
 
   /** Throws when two routes have one method and path, or when a path ends with a slash. */
@@ -38,7 +38,7 @@ export class PathTable {
       .map((known) => ({ pattern: new RegExp(`^${known.path.replace(PARAMETER, '[^/]+')}$`), known }));
   }
 
-  /** The path that a URL's path means, with or without a slash at its end; null when there is none. */
+  /** Returns the path of a URL's path, with or without a trailing slash; null when there is none. */
   find(pathname: string): KnownPath | null {
     const path = pathname.length > 1 && pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
     const exact = this.#paths.get(path);

@@ -5,16 +5,16 @@ import { type RequestHandler, respond } from './request-handler.ts';
 import type { HttpConnection, SocketConnections } from './socket-connections.ts';
 import { firstLine, isAmbiguous, urlOf } from './target.ts';
 
-/** The largest head of a request that is read. */
+/** The largest head of a request. */
 export const HEAD_BYTES_MAX = 16_384;
 
 /**
- * Replaces a method that `Request` does not know and would take for GET. `Request` knows this one, and no path takes
- * it.
+ * Replaces a method that `Request` does not have and would treat as GET. `Request` has this one, and no path
+ * allows it.
  */
 const METHOD_OF_NO_PATH = 'TRACE';
 
-/** What was wrong with the bytes of a connection, and the packet in which it was. */
+/** An error in the bytes of a connection, with its packet. */
 export type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
 
 /** Answers bytes that are not a request, as the last response of their connection. */
@@ -24,12 +24,18 @@ export class RawRefusals {
     private readonly sockets: SocketConnections,
   ) {}
 
-  /** Refuses what comes next on the connection; after the response to an earlier request, if there is one to come. */
+  /**
+   * Refuses the next request on the connection, after the response to an earlier one, if there is one to
+   * come.
+   */
   refuse(socket: Duplex, refusal: Refusal<CommonCode>): void {
     void this.#answer(socket, refusal, () => this.handler.refuse(refusal));
   }
 
-  /** Refuses what the parser of HTTP, or its clock, did not take. A method that only it does not know is routed. */
+  /**
+   * Refuses a request that the HTTP parser, or its clock, rejected. A method that only the parser does not
+   * have is routed.
+   */
   refuseUnparsed(socket: Duplex, error: ParserError): void {
     const refusal = refusalOf(error.code);
     const connection = this.sockets.of(socket);
@@ -49,7 +55,7 @@ export class RawRefusals {
   ): Promise<void> {
     const connection = this.sockets.of(socket);
     if (connection !== undefined && endsAfterNewest(connection, refusal)) return;
-    // One request gets one response: a second would be taken for that of the next request.
+    // Each request gets one response: a second would count as that of the next request.
     const is_answered = connection?.newest?.message.complete === false;
     if (connection === undefined || !socket.writable || is_answered) {
       socket.destroy();
@@ -60,8 +66,8 @@ export class RawRefusals {
 }
 
 /**
- * Whether the newest request of a connection is still being answered. If so, its response becomes the connection's last
- * one, and the rest of its body fails with the refusal.
+ * Returns true if the newest request of a connection is still being answered. Then its response becomes the
+ * connection's last one, and the rest of its body fails with the refusal.
  */
 function endsAfterNewest(connection: HttpConnection, refusal: Refusal<CommonCode>): boolean {
   const { newest } = connection;
@@ -72,7 +78,7 @@ function endsAfterNewest(connection: HttpConnection, refusal: Refusal<CommonCode
   return true;
 }
 
-/** What the parser of HTTP, or its clock, refused. */
+/** Returns the refusal for an error of the HTTP parser, or its clock. */
 function refusalOf(code: string | undefined): Refusal<CommonCode> {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Refusal('request_timeout');
   if (code === 'HPE_HEADER_OVERFLOW') return new Refusal('headers_too_large');
@@ -80,8 +86,8 @@ function refusalOf(code: string | undefined): Refusal<CommonCode> {
 }
 
 /**
- * The target of a request whose method the parser does not know. Null when the parser refused something else, or when
- * the packet may not begin with this request.
+ * Returns the target of a request whose method the parser does not have. Null when the parser refused
+ * something else, or when the packet may not begin with this request.
  */
 function targetOfUnknownMethod(
   { code, rawPacket }: ParserError,
@@ -95,7 +101,7 @@ function targetOfUnknownMethod(
   return line.target;
 }
 
-/** A response as the bytes that go over the wire, the last ones of their connection. */
+/** Returns a response as the last bytes of its connection. */
 async function rawResponse(response: Response): Promise<string> {
   const body = await response.text();
   const lines = [`HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}`];

@@ -16,7 +16,10 @@ const DOCUMENT_PATH = '/openapi.json';
 
 const utf8 = new TextEncoder();
 
-/** The API reference of these routes: its OpenAPI document and its page; absent where the site has none. */
+/**
+ * Returns the API reference of these routes: its OpenAPI document and its page; absent where the site has
+ * none.
+ */
 export function referenceRoutes(routes: readonly Route[], site: Site): readonly Route[] {
   const is_served = site.has_reference;
   const document = () => documentOf(routes, site.public_url);
@@ -28,14 +31,13 @@ export function referenceRoutes(routes: readonly Route[], site: Site): readonly 
   return [
     staticRoute({ path: PAGE_PATH, is_served, make: page }),
     staticRoute({ path: DOCUMENT_PATH, is_served, make: json }),
-    // Where @elysiajs/swagger has it by default, so that clients may have the address.
+    // The default address of @elysiajs/swagger, which clients may use.
     staticRoute({ path: `${PAGE_PATH}/json`, is_served, make: json }),
   ];
 }
 
 /**
- * The OpenAPI document of the routes that are shown. Their handlers are left out: it is only asked for what it says of
- * them.
+ * Returns the OpenAPI document of the shown routes, without their handlers, because it only describes them.
  */
 async function documentOf(routes: readonly Route[], public_url: string | null): Promise<unknown> {
   const shown = routes.flatMap(({ handle, operation, ...route }) =>
@@ -47,7 +49,7 @@ async function documentOf(routes: readonly Route[], public_url: string | null): 
       path: PAGE_PATH,
       specPath: DOCUMENT_PATH,
       documentation: {
-        // The schemas are JSON Schema as TypeBox makes it, which OpenAPI takes as it is from 3.1 on.
+        // TypeBox's schemas are JSON Schema, which OpenAPI accepts unchanged from 3.1 on.
         openapi: '3.1.0',
         info: {
           title: 'Typed Decision Service',
@@ -55,15 +57,15 @@ async function documentOf(routes: readonly Route[], public_url: string | null): 
             'Typed questions about one record: a probability for every option of every question, in one call.',
           version,
         },
-        // Without a public address it is the one that the document came from.
+        // Without a public address, the document's own is used.
         servers: [{ url: public_url ?? '/' }],
         tags: [
           ...[...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
           { name: 'Additions to the specification', description: ADDITIONS },
         ],
         components: {
-          // As plain JSON: the document's types know nothing of TypeBox's. Elysia's own `model` would write an invalid
-          // `$id` into each of them.
+          // As plain JSON, because the document's types do not have TypeBox's. Elysia's own `model` would
+          // write an invalid `$id` into each of them.
           schemas: JSON.parse(JSON.stringify(documentedSchemas(operations))),
           securitySchemes: {
             bearer: {

@@ -13,7 +13,7 @@ import type { RequestContext } from './context.ts';
 import { requestRateHeaders } from './responses.ts';
 import type { Refused } from './route.ts';
 
-/** The refusal of a request that is not looked at. */
+/** The refusal of a request that is not processed. */
 type OverBudget = Refused<'rate_limit_exceeded'>;
 
 interface RefusalGateServices {
@@ -25,9 +25,9 @@ interface RefusalGateServices {
 }
 
 /**
- * The 429 `rate_limit_exceeded` for a request whose address or key has spent its budget of refusals; null for every
- * other request. A valid key passes whatever else its address sends. Only values that are not a key, or cannot be one,
- * count against the address, and keys of suspended organizations. Nothing is read of the body.
+ * Returns the 429 `rate_limit_exceeded` for a request whose address or key has spent its budget of refusals,
+ * or null. A valid key passes whatever else its address sends. Against the address count only missing,
+ * malformed and unknown keys, and keys of suspended organizations. Reads nothing of the body.
  */
 export async function refusalOverBudget(
   services: RefusalGateServices,
@@ -43,7 +43,7 @@ export async function refusalOverBudget(
   try {
     caller = await services.keys.authenticate(key);
   } catch {
-    // Nothing is lost: the route looks the key up again, and reports what that fails with.
+    // Nothing is lost: the route looks the key up again, and reports the failure.
     return null;
   }
   if (caller === null || caller.is_suspended === true)
@@ -52,7 +52,7 @@ export async function refusalOverBudget(
   return key_wait_s === 0 ? null : overKey(services, context, caller, key_wait_s);
 }
 
-/** Whether the key may exist, also where that cannot be read: the route then says so to the client. */
+/** Returns true if the key may exist, or cannot be looked up; the route then answers with that failure. */
 function mayExist(
   { keys, problems }: RefusalGateServices,
   key: string,
@@ -63,7 +63,7 @@ function mayExist(
   );
 }
 
-/** Whether the address of a request has spent its budget of refusals. */
+/** Returns true if the address of a request has spent its budget of refusals. */
 export function hasSpentAddressBudget(
   services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   context: RequestContext,
@@ -78,7 +78,7 @@ function addressWait_s(
   return refusals.addressWait_s(client_address, clock.monotonic_ms());
 }
 
-/** The same as `refusalOverBudget` for a request that no key was looked for in, such as one to an unknown path. */
+/** Does as `refusalOverBudget` for a request without a lookup of a key, such as one to an unknown path. */
 export function refusalOverAddressBudget(
   services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   context: RequestContext,
@@ -87,25 +87,25 @@ export function refusalOverAddressBudget(
   return wait_s === 0 ? null : overAddress(services, context, wait_s);
 }
 
-/** Counts a refusal against the key that asked, or against the address where there was no valid one. */
+/** Counts a refusal against the key, or against the address where there is no valid one. */
 export function spendRefusal(
   services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   context: RequestContext,
   refusal: Refusal,
   body_bytes = 0,
 ): void {
-  // A failure that is our own fault counts against nobody.
+  // Failures by our own fault do not count.
   if (refusal.status >= 500) return;
   const { caller, client_address } = context;
   if (caller === null) {
     services.refusals.spendOfAddress(client_address, services.clock.monotonic_ms());
     return;
   }
-  // A client that waits for its rate window asks again and again; only the cost of its bodies counts.
+  // A client that waits for its rate window repeats its requests, so only the cost of its bodies counts.
   spendUnpaid(services, caller, { refusals: refusal.status === 429 ? 0 : 1, body_bytes });
 }
 
-/** Counts against a key what it has asked for and nobody pays: a refusal, or work that is free of charge. */
+/** Counts unpaid work against a key: a refusal, or work that is free of charge. */
 export function spendUnpaid(
   { refusals, clock }: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   { key_id, limits }: Caller,
@@ -146,7 +146,9 @@ async function overKey(
   );
 }
 
-/** The headers of the organization's own windows; null where it has none, or they cannot be reached. */
+/**
+ * Returns the headers of the organization's own windows; null where it has none, or they cannot be reached.
+ */
 async function windowHeaders(
   { limiter, problems }: RefusalGateServices,
   { request_id }: RequestContext,
@@ -162,7 +164,8 @@ async function windowHeaders(
 }
 
 /**
- * The headers of a 429 (contract: response headers). Where no windows are known, they give the limit that was reached.
+ * Returns the headers of a 429 (contract: response headers). Without known windows, they have the reached
+ * limit.
  */
 function budgetHeaders(per_minute: number, wait_s: number): Record<string, string> {
   return requestRateHeaders({ limit_requests: per_minute, remaining_requests: 0, reset_requests_s: wait_s });

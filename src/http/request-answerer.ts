@@ -14,12 +14,12 @@ import { isAmbiguous } from './target.ts';
 import type { TlsListener } from './tls-listener.ts';
 
 /**
- * Requests that a client may send on one connection before it has their answers. Hardly any client sends a second one;
- * without a limit one connection could hold a hundred thousand requests.
+ * The most unanswered requests of one connection. Hardly any client sends a second one; without a limit one
+ * connection could hold a hundred thousand requests.
  */
 const PIPELINED_MAX = 8;
 
-/** Seconds after which a client that has too many requests at once may send another. */
+/** The `Retry-After` in seconds for a client with too many requests at once. */
 const RETRY_AFTER_S = 1;
 
 interface AnswererParts {
@@ -27,26 +27,26 @@ interface AnswererParts {
   readonly connections: Connections;
   readonly sockets: SocketConnections;
   readonly clients: RequestsByClient;
-  /** Null over TLS: there a client that sends its end is gone, and the socket tells. */
+  /** Null over TLS, where the socket shows that a client which sent its end is gone. */
   readonly half_closed: HalfClosedClients | null;
-  /** Null in the clear. */
+  /** Null without TLS. */
   readonly tls: TlsListener | null;
 }
 
-/** Has the requests that node:http read answered by the handler, and writes the responses. */
+/** Passes the requests that node:http read to the handler, and writes the responses. */
 export class RequestAnswerer {
   /** The requests that a stop waits for. */
   readonly in_flight = new RequestsInFlight();
-  /** Those that came later, whose refusals no stop waits for. */
+  /** Later requests, whose refusals no stop waits for. */
   readonly #refused = new RequestsInFlight();
-  /** Cuts a request that is being answered. */
+  /** Functions that each abort a request in progress. */
   readonly #cuts = new Set<() => void>();
   #is_draining = false;
   #ends_connections = false;
 
   constructor(private readonly parts: AnswererParts) {}
 
-  /** Answers a request; `is_waiting` says that the client waits to be asked for the body. */
+  /** Answers a request; `is_waiting` is true if the client waits to be asked for the body. */
   begin(message: IncomingMessage, reply: ServerResponse, is_waiting: boolean): void {
     const connection = this.parts.sockets.of(message.socket);
     if (connection === undefined || connection.requests === PIPELINED_MAX || message.socket.destroyed) {
@@ -55,7 +55,7 @@ export class RequestAnswerer {
     }
     (this.#is_draining ? this.#refused : this.in_flight).add(
       this.#answer(connection, message, reply, is_waiting)
-        // A response that never comes would be waited for until the client's own deadline.
+        // Without a response, the client would wait until its own deadline.
         .catch((error: unknown) => {
           this.parts.handler.report({ request_id: null, code: null, error });
           message.socket.destroy();
@@ -63,18 +63,18 @@ export class RequestAnswerer {
     );
   }
 
-  /** From now on every response is the last one of its connection. */
+  /** Makes every further response the last one of its connection. */
   endConnections(): void {
     this.#ends_connections = true;
   }
 
-  /** From now on every response is the last one of its connection, and no stop waits for what comes. */
+  /** Makes every further response the last one of its connection; a stop does not wait for later requests. */
   drain(): void {
     this.endConnections();
     this.#is_draining = true;
   }
 
-  /** Ends the requests that are still being answered: their clients get an error. Returns how many those are. */
+  /** Aborts the requests in progress: their clients get an error. Returns their number. */
   cut(): number {
     const { count } = this.in_flight;
     for (const cut of this.#cuts) cut();
@@ -115,7 +115,7 @@ export class RequestAnswerer {
     }
     connection.unread_since_ms ??= performance.now();
     connections.wait(connection);
-    // A client that reads slowly is no client that does not read.
+    // A client that reads slowly still counts as reading, so each piece that it takes restarts its time.
     const onTaken = () => {
       connection.unread_since_ms = performance.now();
       connections.wait(connection);
@@ -127,8 +127,8 @@ export class RequestAnswerer {
   }
 
   /**
-   * Counts the request until its reply is closed. Returns the signals for a client that is gone and for a body whose
-   * rest cannot be read.
+   * Counts the request until its reply is closed. Returns the signals for a client that is gone and for a
+   * body whose rest cannot be read.
    */
   #open(
     connection: HttpConnection,
@@ -148,7 +148,7 @@ export class RequestAnswerer {
     connections.begin(connection);
     connection.newest = exchange;
     tls?.begin(message, reply);
-    // An interim response is for clients of HTTP/1.1 only.
+    // Only clients of HTTP/1.1 accept an interim response.
     if (message.httpVersionMinor > 0) half_closed?.watch(client_port, () => reply.writeContinue());
     message.on('error', nothing);
     reply.on('error', nothing);
@@ -157,7 +157,7 @@ export class RequestAnswerer {
       this.#cuts.delete(cut);
       half_closed?.forget(client_port);
       if (!reply.writableFinished) gone.abort();
-      // Waits for a turn of the event loop: otherwise requests that come in one packet would all be answered in one
+      // Waits for a turn of the event loop. Otherwise all requests of one packet would be answered in one
       // turn.
       setImmediate(() => connections.end(connection));
       onClosed();
@@ -167,8 +167,8 @@ export class RequestAnswerer {
 }
 
 /**
- * Whether a response ends its connection: the rest of a body that was late would be read as the next request. A body of
- * an unknown client for which there is no room must not keep its connection either.
+ * Returns true if a response ends its connection. After a late body, its rest would be read as the next
+ * request. An unknown client's body without room must not keep its connection either.
  */
 function endsConnection(
   { status }: Response,
@@ -180,10 +180,10 @@ function endsConnection(
 }
 
 function nothing(): void {
-  // A client that goes away is no failure; what it left is seen by the close of its response.
+  // A client that goes away is no failure; the close of its response handles it.
 }
 
-/** The refusal of a path that is not the same to everybody who reads it. */
+/** Returns the refusal of a path that programs may read differently, or null. */
 function refusalOfTarget({ url = '/' }: IncomingMessage): Refusal<'malformed_request'> | null {
   if (!isAmbiguous(url)) return null;
   return new Refusal('malformed_request', {

@@ -1,29 +1,29 @@
 import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 
-/** What went wrong between a request and its response. */
+/** A failure between a request and its response. */
 export interface HandlerFailure {
   /** The id of the response; null where there is none. */
   readonly request_id: string | null;
-  /** What the client was told; null where it got nothing, or not all of its response. */
+  /** The code of the response; null where the client got none, or not all of it. */
   readonly code: ErrorCode | null;
   readonly error: unknown;
 }
 
-/** What answers the requests. */
+/** The handler of requests. */
 export interface RequestHandler {
   /**
-   * Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away. `onKnown` is
-   * called as soon as it is clear that the client is known: that it has the key of an organization that may ask.
+   * Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away.
+   * Calls `onKnown` as soon as the client is known: it has the key of an organization that may ask.
    */
   handle(request: Request, client_address: string, onKnown: () => void): Response | Promise<Response>;
-  /** The response to what never became a request. */
+  /** Returns the response where there is no request. */
   refuse(refusal: Refusal<CommonCode>): Response;
-  /** Takes the cause of a failure of ours, beside the response that tells the client of it, if any does. */
+  /** Reports the cause of a failure of ours, beside the client's response, if there is one. */
   report(failure: HandlerFailure): void;
 }
 
-/** The handler's response; its failure is one of ours. */
+/** Returns the handler's response, or an error response if the handler fails. */
 export async function respond(
   handler: RequestHandler,
   client_address: string,

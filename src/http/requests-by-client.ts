@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { clientAddress } from './client-address.ts';
 
 /**
- * Tells which client a request comes from. Behind a proxy, which names the client in a header, it also limits a
- * client's requests in flight. Without a proxy the limit of connections by address limits them.
+ * Finds the client of a request. Behind a proxy, which names the client in a header, it also limits a
+ * client's requests in flight. Without a proxy the limit of connections by address does so.
  */
 export class RequestsByClient {
   readonly #in_flight = new Map<string, number>();
@@ -14,18 +14,21 @@ export class RequestsByClient {
     private limit: number,
   ) {}
 
-  /** Bounds the requests that begin from now on. */
+  /** Bounds new requests. */
   setLimit(limit: number): void {
     this.limit = limit;
   }
 
-  /** The address of the client that sent the request over a connection of `peer_address`. */
+  /** Returns the address of the client that sent the request over a connection of `peer_address`. */
   clientOf(message: IncomingMessage, peer_address: string): string {
     if (this.header === null) return peer_address;
     return clientAddress(forwardedBy(message, this.header), null) || peer_address;
   }
 
-  /** A request of the client begins. Returns false where the client has too many; `end` must be called even then. */
+  /**
+   * Counts a request that begins. Returns false where the client has too many; `end` must be called even
+   * then.
+   */
   begin(client: string): boolean {
     if (this.header === null) return true;
     const count = (this.#in_flight.get(client) ?? 0) + 1;
@@ -33,7 +36,7 @@ export class RequestsByClient {
     return count <= this.limit;
   }
 
-  /** A request of the client is answered. */
+  /** Counts a request that is answered. */
   end(client: string): void {
     const left = (this.#in_flight.get(client) ?? 0) - 1;
     if (left > 0) this.#in_flight.set(client, left);

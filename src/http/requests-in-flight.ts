@@ -1,4 +1,4 @@
-/** The requests that the handler is not done with, those of clients that are gone included. */
+/** The requests that the handler has not finished, including those of clients that are gone. */
 export class RequestsInFlight {
   #count = 0;
   #onNone = () => {};
@@ -16,7 +16,7 @@ export class RequestsInFlight {
     });
   }
 
-  /** Resolves when there is none, or after `max_ms`; with whether there is none. */
+  /** Resolves when there is none, or after `max_ms`; with true if there is none. */
   async ended(max_ms: number): Promise<boolean> {
     if (this.#count === 0) return true;
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -3,10 +3,10 @@ import { type WritableJson, writeJson } from '../json/write-json.ts';
 import type { RateStatus } from '../limits/rate-status.ts';
 import type { ErrorResponse } from './schemas.ts';
 
-/** On every response, whatever became of the request. */
+/** The header of every response. */
 export const REQUEST_ID_HEADER = 'x-request-id';
 
-/** A response with a JSON body and the request's id. */
+/** Returns a response with a JSON body and the request's id. */
 export function jsonResponse(
   request_id: string,
   status: number,
@@ -19,7 +19,10 @@ export function jsonResponse(
   });
 }
 
-/** The one shape of every error (contract: error object), with `Retry-After` where the refusal names a time. */
+/**
+ * Returns a response in the one shape of every error (contract: error object), with `Retry-After` where the
+ * refusal has a time.
+ */
 export function errorResponse(
   request_id: string,
   refusal: Refusal,
@@ -34,7 +37,7 @@ export function errorResponse(
   return jsonResponse(request_id, refusal.status, body, { ...retry, ...headers });
 }
 
-/** The request half of the rate-limit headers: all that a 429 `rate_limit_exceeded` carries of them. */
+/** Returns the rate-limit headers about requests, the only ones of a 429 `rate_limit_exceeded`. */
 export function requestRateHeaders(
   rate: Pick<RateStatus, 'limit_requests' | 'remaining_requests' | 'reset_requests_s'>,
 ): Record<string, string> {
@@ -45,7 +48,7 @@ export function requestRateHeaders(
   };
 }
 
-/** All rate-limit headers, for a response that reached the model. */
+/** Returns all rate-limit headers, for a response that reached the model. */
 export function rateHeaders(rate: RateStatus): Record<string, string> {
   return {
     ...requestRateHeaders(rate),

@@ -15,9 +15,9 @@ import type { Site } from './site.ts';
 import { tokenRoute } from './token-routes.ts';
 import { type Payments, webhookRoute } from './webhook-routes.ts';
 
-/** Everything that the routes need. */
+/** The parts that the routes need. */
 export interface RouteServices extends DecisionServices {
-  /** Whose webhooks are taken; null where credit is only given by hand. */
+  /** The provider whose webhooks are accepted; null where only the operator gives credit. */
   readonly payments: Payments | null;
   readonly site: Site;
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>;
@@ -28,8 +28,8 @@ export interface RouteServices extends DecisionServices {
 }
 
 /**
- * Every route of the service. Paths, methods, `Allow`, 404, 405 and the API reference all come from this list, those of
- * the reference itself included.
+ * Returns every route of the service. Paths, methods, `Allow`, 404, 405 and the API reference, itself
+ * included, all come from this list.
  */
 export function routesOf(services: RouteServices): readonly Route[] {
   const routes = [

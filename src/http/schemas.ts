@@ -14,7 +14,7 @@ export const ErrorResponseSchema = Type.Object({
 
 export type ErrorResponse = Static<typeof ErrorResponseSchema>;
 
-/** A limit of the organization whose key asks. */
+/** A limit of the organization of the key. */
 const OwnLimit = Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
   description: 'Of the organization; null where it has no access to the API.',
 });
@@ -51,7 +51,10 @@ export const ModelSchema = Type.Object(
 
 export type ListedModel = Static<typeof ModelSchema>;
 
-/** Body of `GET /v1/models`. `models` repeats the list in the form that clients of `/v1/systemone` elsewhere read. */
+/**
+ * The body of `GET /v1/models`. `models` repeats the list in the form that other clients of `/v1/systemone`
+ * read.
+ */
 export const ModelListSchema = Type.Object({
   object: Type.Literal('list'),
   data: Type.Array(ModelSchema),

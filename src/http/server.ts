@@ -14,21 +14,27 @@ import { SocketConnections } from './socket-connections.ts';
 import { withStrictTransport } from './strict-transport.ts';
 import { TlsListener } from './tls-listener.ts';
 
-/** How long a client may take over what; milliseconds. */
+/** The time limits of a client; milliseconds. */
 export interface ServerTimeouts {
-  /** Between two requests. Longer than the 60 s that proxies keep a connection, so that they close it first. */
+  /**
+   * The time between two requests. Longer than the 60 s that proxies keep a connection, so that they close it
+   * first.
+   */
   readonly idle_ms: number;
   /**
-   * From the opening of a connection, or the first byte of a request, to the end of its head. Bun's own parser closes
-   * such a connection without a response after 8 to 12 s, by the phase of its clock. This time and one check must be
-   * shorter.
+   * The time from the opening of a connection, or the first byte of a request, to the end of its head. Bun's
+   * own parser closes such a connection without a response after 8 to 12 s, by the phase of its clock. This
+   * time and one check must be shorter.
    */
   readonly head_ms: number;
-  /** For a whole request. Our own reader of bodies is quicker; this one ends bodies that nobody reads. */
+  /**
+   * The time for a whole request. Our own reader of bodies has a shorter limit; this one ends bodies that
+   * nothing reads.
+   */
   readonly request_ms: number;
-  /** For reading a response. */
+  /** The time for reading a response. */
   readonly response_ms: number;
-  /** How often all but the first are looked at. */
+  /** The interval at which all but the first are checked. */
   readonly check_ms: number;
 }
 
@@ -40,53 +46,58 @@ const SERVER_TIMEOUTS: ServerTimeouts = {
   check_ms: 1_000,
 };
 
-/** What bounds a server; everything has a default. */
+/** The options of a server, all with defaults. */
 export interface ServerOptions {
-  /** Connections that may be open; never more than the file descriptors of the process allow. */
+  /** The most open connections; never more than the file descriptors of the process allow. */
   readonly connection_limit?: number | undefined;
-  /** Connections that may be open from one address; half of all by default. */
+  /** The most open connections from one address; half of all by default. */
   readonly connection_limit_per_address?: number | undefined;
-  /** The header in which a proxy names the client. The limit by address is then one of requests at once. */
+  /**
+   * The header in which a proxy names the client. The limit by address is then one of concurrent requests.
+   */
   readonly client_address_header?: string | undefined;
-  /** Serves over TLS with this certificate; without one in the clear. */
+  /** The certificate for TLS; without one the server uses plain HTTP. */
   readonly certificate?: Certificate | undefined;
   readonly timeouts?: Partial<ServerTimeouts>;
-  /** How long a stop lets the requests in flight finish, in milliseconds. */
+  /** The milliseconds that a stop gives the requests in flight. */
   readonly drain_ms?: number | undefined;
 }
 
-/** How many connections may be open; everything has a default. */
+/** The limits of open connections, with defaults. */
 export type ConnectionBounds = Pick<ServerOptions, 'connection_limit' | 'connection_limit_per_address'>;
 
 /** A listening server. */
 export interface RunningServer {
-  /** Where it can be reached, without a slash at the end. */
+  /** The address of the server, without a trailing slash. */
   readonly address: string;
-  /** How many connections are open, and may be. */
+  /** The number of open connections, and their limit. */
   readonly connections: number;
   readonly connection_limit: number;
-  /** Bounds the connections that are opened from now on; the file descriptors count as they did at the start. */
+  /** Bounds new connections; the file descriptors count as they did at the start. */
   setConnectionLimits(bounds: ConnectionBounds): void;
-  /** From now on every response is the last one of its connection, so that clients connect to another node. */
+  /** Makes every further response the last one of its connection, so that clients connect to another node. */
   endConnections(): void;
   /**
-   * Lets the requests in flight finish for `drain_ms`, then cuts what is left: its clients get an error. What comes
-   * meanwhile is answered, as the handler refuses it, and not waited for.
-   * Resolves with how many were cut, when the handler is done with every request, also those of clients that are gone.
+   * Waits for the requests in flight for `drain_ms`, then aborts the rest: their clients get an error. Later
+   * requests are refused by the handler, and not waited for. Resolves with the number of aborted ones, when
+   * the handler is done with every request, also those of clients that are gone.
    */
   stop(): Promise<number>;
 }
 
-/** How long a stop waits for the requests in flight, unless configured: as long as clients are told to wait. */
+/** The default time that a stop gives the requests in flight: a client's timeout. */
 const DRAIN_MS = CLIENT_TIMEOUT_MS;
 
-/** How long a stop at least leaves clients to read their responses. */
+/** The least time that a stop gives clients to read their responses. */
 const LAST_READ_MS = 1_000;
 
-/** How long a stop waits for the handler to end what was cut: longer than two writes wait for a process's lock. */
+/**
+ * The time that a stop gives the handler to end aborted requests: longer than two writes wait for a process's
+ * lock.
+ */
 const CUT_MAX_MS = 15_000;
 
-/** The most connections however many file descriptors there are: a connection costs memory too. */
+/** The most connections, regardless of file descriptors, because a connection costs memory too. */
 const CONNECTION_LIMIT = 10_000;
 
 /** Serves over HTTP, or HTTPS where there is a certificate. Rejects with `ListenRefused`. */
@@ -152,7 +163,7 @@ export async function startServer(
       const is_finished = await answerer.in_flight.ended(drain_ms);
       const cut = is_finished ? 0 : answerer.cut();
       await answerer.in_flight.ended(CUT_MAX_MS);
-      // Only now: until here, who connects is told when to come back.
+      // Only now, because until here new clients are told when to come back.
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       connections.drain();
       const late = setTimeout(
@@ -178,7 +189,7 @@ function limitsOf(
 
 function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpServer {
   const server = createServer({
-    // HTTP/1.0 knows no Host. The console alone looks at it, and refuses a change without one.
+    // HTTP/1.0 has no Host. Only the console uses it, and refuses a change without one.
     requireHostHeader: false,
     keepAliveTimeout: timeouts.idle_ms,
     headersTimeout: timeouts.head_ms,
@@ -189,11 +200,11 @@ function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpSe
   return Object.assign(server, { httpAllowHalfOpen: allows_half_open });
 }
 
-/** Hands the requests that the server reads, and bytes that are not a request, to what answers them. */
+/** Passes the requests that the server reads, and bytes that are not a request, to their handlers. */
 function giveRequests(server: HttpServer, answerer: RequestAnswerer, refusals: RawRefusals): void {
   server.on('request', (message, reply) => answerer.begin(message, reply, false));
   server.on('checkContinue', (message, reply) => answerer.begin(message, reply, true));
-  // An expectation that nobody knows may be ignored (RFC 9110, 10.1.1); node:http's own answer has no request id.
+  // An unknown expectation may be ignored (RFC 9110, 10.1.1); node:http's own response has no request id.
   server.on('checkExpectation', (message, reply) => answerer.begin(message, reply, false));
   server.on('clientError', (error: ParserError, socket) => refusals.refuseUnparsed(socket, error));
   server.on('connect', (_message, socket) => refusals.refuse(socket, new Refusal('malformed_request')));

@@ -1,4 +1,4 @@
-/** The parts of the service that people open in a browser, and their address. */
+/** The browser parts of the service, and their address. */
 export interface Site {
   /** The address of the service, such as `https://tds.example.com`; null where it is not known. */
   readonly public_url: string | null;
@@ -6,7 +6,7 @@ export interface Site {
   readonly has_console: boolean;
 }
 
-/** The links from each page to the others. */
+/** Returns the links from each page to the others. */
 export function siteLinks({ has_reference, has_console }: Site, current_path: string) {
   const pages = [
     { label: 'Docs', href: '/docs', is_there: true },

@@ -7,18 +7,18 @@ import type { Connection, Connections } from './connections.ts';
 export interface Exchange {
   readonly message: IncomingMessage;
   readonly reply: ServerResponse;
-  /** Aborted with a refusal when what is still to come of its body cannot be read. */
+  /** Aborted with a refusal when the rest of its body cannot be read. */
   readonly body_failure: AbortController;
-  /** Set once the reply is closed; the connection counts it until the event loop turns. */
+  /** Set once the reply is closed; the connection counts it until the next turn of the event loop. */
   is_closed: boolean;
 }
 
-/** A connection, with the request that came last on it. */
+/** A connection, with its newest request. */
 export interface HttpConnection extends Connection {
   newest: Exchange | null;
 }
 
-/** The connection of each socket; under TLS two sockets have the same one. */
+/** The connection of each socket; under TLS two sockets share one. */
 export class SocketConnections {
   readonly #of_socket = new WeakMap<object, HttpConnection>();
 
@@ -41,13 +41,13 @@ export class SocketConnections {
     return true;
   }
 
-  /** The connection of `socket` is encrypted from now on, and read from `secure`. */
+  /** Notes that the connection of `socket` is encrypted, and read from `secure`. */
   secure(socket: Socket, secure: Socket): void {
     const connection = this.#of_socket.get(socket);
     if (connection !== undefined) this.#of_socket.set(secure, connection);
   }
 
-  /** The connection of a socket; undefined where none was opened. */
+  /** Returns the connection of a socket; undefined where none was opened. */
   of(socket: object): HttpConnection | undefined {
     return this.#of_socket.get(socket);
   }

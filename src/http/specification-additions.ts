@@ -5,15 +5,15 @@ import { NESTING_MAX } from '../json/read-json.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';
 import { ACCEPTED_CODINGS } from './content-encoding.ts';
 
-/** Marks in the reference what the contract does not have. */
+/** The text in the reference that marks additions to the contract. */
 export const ADDITION = 'An addition to the specification.';
 
-/** Whether the contract does not have the code. */
+/** Returns true if the contract does not have the code. */
 export function isAddedCode(code: ErrorCode): boolean {
   return 'is_addition' in ERRORS[code];
 }
 
-/** What there is to say of a code beyond its message: when it is also sent, and with which header. */
+/** The notes on codes beyond their messages: other occasions, and their headers. */
 export const CODE_NOTES: Readonly<Partial<Record<ErrorCode, string>>> = {
   invalid_api_key:
     'Also the answer to a key whose organization the operator has suspended; its message says so.',

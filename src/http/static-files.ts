@@ -1,14 +1,14 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 
-/** Close to the smallest size, at a hundredth of the time that the highest quality takes. */
+/** Close to the smallest size, at a hundredth of the time of the highest quality. */
 const BROTLI_QUALITY = 9;
-/** A shorter file is sent as it is: compression would save less than the header says. */
+/** The smallest file that is compressed: below, the header would cost more than is saved. */
 const COMPRESSED_BYTES_MIN = 256;
 
 type ContentEncoding = 'br' | 'gzip';
 
-/** A file in memory, as it is sent. */
+/** A file in memory, ready to be sent. */
 export interface StaticFile {
   readonly name: string;
   readonly content_type: string;
@@ -25,12 +25,12 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   json: 'application/json',
 };
 
-/** On every page: it loads and asks nothing of another host, runs no inline script and is shown in no frame. */
+/** The headers of every page: it uses no other host, runs no inline script, and cannot be framed. */
 export const PAGE_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   'cross-origin-opener-policy': 'same-origin',
-  // An address says whose page was read, and with which filters. "no-referrer" would also blank the origin of changes.
+  // An address reveals the page and its filters. "no-referrer" would also blank the origin of changes.
   'referrer-policy': 'strict-origin',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -48,7 +48,7 @@ const compressors: readonly (readonly [
   ['gzip', (body) => promisify(gzip)(body, { level: 9 })],
 ];
 
-/** A file with that name, whose ending says its type; its body is compressed once. */
+/** Returns a file with that name, whose extension gives its type; its body is compressed once. */
 export async function staticFile(name: string, body: Uint8Array<ArrayBuffer>): Promise<StaticFile> {
   const compressed = body.byteLength < COMPRESSED_BYTES_MIN ? [] : compressors;
   return {
@@ -64,7 +64,7 @@ export async function staticFile(name: string, body: Uint8Array<ArrayBuffer>): P
   };
 }
 
-/** The response to a GET or HEAD of a file; 304 where the client has it already. */
+/** Returns the response to a GET or HEAD of a file; 304 where the client has it already. */
 export function fileResponse(
   request: Request,
   file: StaticFile,
@@ -72,7 +72,7 @@ export function fileResponse(
 ): Response {
   const encoding = acceptedEncoding(request, file);
   const body = (encoding === null ? undefined : file.compressed.get(encoding)) ?? file.body;
-  // A strong tag names one sequence of bytes, so that each encoding has its own.
+  // A strong tag names one sequence of bytes, so each encoding has its own.
   const etag = encoding === null ? file.etag : file.etag.replace(/"$/, `-${encoding}"`);
   const common = { ...headers, etag, vary: 'accept-encoding' };
   if (matchesEtag(request.headers.get('if-none-match'), etag)) {
@@ -88,7 +88,7 @@ export function fileResponse(
   });
 }
 
-/** The smallest encoding that the client takes; null for the file as it is. */
+/** Returns the smallest encoding that the client accepts; null for the uncompressed file. */
 function acceptedEncoding(request: Request, file: StaticFile): ContentEncoding | null {
   const accepted = new Set(
     (request.headers.get('accept-encoding') ?? '')
@@ -109,7 +109,10 @@ function matchesEtag(condition: string | null, etag: string): boolean {
   });
 }
 
-/** Made at the first call, and kept; a failure is not, so that the next call tries again. */
+/**
+ * Returns a function that makes its result at the first call and caches it. A failure is not cached, so that
+ * the next call tries again.
+ */
 export function madeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

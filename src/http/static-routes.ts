@@ -1,15 +1,15 @@
 import { defineRoute, type Route } from './route.ts';
 import { fileResponse, madeOnce, PAGE_HEADERS, type StaticFile } from './static-files.ts';
 
-/** A page or a file of one; its content changes with the version only, or with settings. */
+/** A page, or a file of one, whose content changes only with the version or with settings. */
 interface StaticRoute {
   readonly path: string;
-  /** False: the path does not exist. */
+  /** False if the path does not exist. */
   readonly is_served: boolean;
   readonly make: () => Promise<StaticFile>;
 }
 
-/** Serves a file that is made at its first request. Browsers ask each time whether it is still the same. */
+/** Returns the route of a file that is made at its first request. Browsers revalidate it each time. */
 export function staticRoute({ path, is_served, make }: StaticRoute): Route {
   const file = madeOnce(make);
   return defineRoute({

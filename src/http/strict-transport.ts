@@ -1,9 +1,9 @@
 import type { RequestHandler } from './request-handler.ts';
 
-/** Half a year, for this host only: whoever goes back to plain HTTP is not shut out for longer. */
+/** Half a year, for this host only, which limits the lock-out after a return to plain HTTP. */
 const STRICT_TRANSPORT = 'max-age=15552000';
 
-/** The handler, whose responses tell browsers to ask this host over TLS only from now on (RFC 6797). */
+/** Returns the handler with responses that tell browsers to use only TLS for this host (RFC 6797). */
 export function withStrictTransport(handler: RequestHandler): RequestHandler {
   const told = (response: Response): Response => {
     response.headers.set('strict-transport-security', STRICT_TRANSPORT);

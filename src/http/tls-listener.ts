@@ -3,42 +3,43 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Certificate } from './certificate.ts';
 
-/** What happens to the connections of a TLS listener; times in milliseconds. */
+/** The options of a TLS listener; times in milliseconds. */
 export interface TlsListenerOptions {
   readonly certificate: Certificate;
-  /** Between two requests. */
+  /** The time between two requests. */
   readonly idle_ms: number;
-  /** From the opening of a connection, or the first byte of a request, to the end of its head. */
+  /** The time from the opening of a connection, or the first byte of a request, to the end of its head. */
   readonly head_ms: number;
-  /** For a whole request. */
+  /** The time for a whole request. */
   readonly request_ms: number;
   /** Opens a new connection before anything of it is read, or closes it and returns false. */
   readonly open: (socket: Socket) => boolean;
-  /** The connection is encrypted from now on. */
+  /** Called when the connection is encrypted. */
   readonly onSecure: (socket: Socket, secure: TLSSocket) => void;
-  /** A request did not arrive in time. */
+  /** Called when a request did not arrive in time. */
   readonly onLate: (secure: TLSSocket) => void;
 }
 
 /**
- * Listens for TLS connections and hands each to a server of HTTP. `node:https` of Bun 1.4.4 does not show a connection
- * before its handshake: silent ones would use up the file descriptors unseen. Nor does it take another certificate
- * while it listens. The timeouts of `node:http` do not apply to connections that it is handed, so they are here.
+ * Listens for TLS connections and passes each to an HTTP server. `node:https` of Bun 1.4.4 does not show a
+ * connection before its handshake: silent ones would use up the file descriptors unseen. Nor does it accept
+ * another certificate while it listens. The timeouts of `node:http` do not apply to connections that it is
+ * given, so they are here.
  */
 export class TlsListener {
-  /** What listens. */
+  /** The listening server. */
   readonly server: Server;
   readonly #deadlines = new WeakMap<object, Deadline>();
 
   constructor(http: HttpServer, options: TlsListenerOptions) {
     this.server = createServer((socket) => {
-      // What is written to a client that is gone fails; its end is told by "close".
+      // A write to a client that is gone fails; the event "close" reports its end.
       socket.on('error', () => {});
       if (options.open(socket)) this.#handshake(http, socket, options);
     });
   }
 
-  /** The head of a request is there. */
+  /** Notes that the head of a request has arrived. */
   begin(message: IncomingMessage, reply: ServerResponse): void {
     this.#deadlines.get(message.socket)?.begin(message, reply);
   }
@@ -57,7 +58,7 @@ export class TlsListener {
   }
 }
 
-/** The clock of one connection: it runs while the client has to send something. */
+/** The clock of one connection, which runs while the client has to send something. */
 class Deadline {
   #timer: Timer | undefined;
   #requests = 0;
@@ -76,7 +77,7 @@ class Deadline {
     secure.once('close', () => clearTimeout(this.#timer));
   }
 
-  /** The head of a request is there. */
+  /** Notes that the head of a request has arrived. */
   begin(message: IncomingMessage, reply: ServerResponse): void {
     this.#requests += 1;
     this.#is_idle = false;
@@ -96,7 +97,7 @@ class Deadline {
     this.#start(this.options.head_ms, () => this.#end());
   }
 
-  /** Says that the time is over. A client that then does not close is cut off. */
+  /** Reports that the time is over. A client that then does not close is cut off. */
   #end(): void {
     this.options.onLate(this.secure);
     this.#start(this.options.head_ms, () => this.secure.destroy());

@@ -21,8 +21,9 @@ import { jsonResponse } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 
 /**
- * `POST /v1/tokens`, an addition to the specification: what a request would read and cost. It runs no model, is free of
- * charge, and counts in no rate window. Each counts as a refusal of its key, because planning takes time as well.
+ * Returns the route `POST /v1/tokens`, an addition to the specification: the tokens and the cost of a
+ * request. It runs no model, is free of charge, and counts in no rate window. Each call counts as a refusal
+ * of its key, because planning takes time as well.
  */
 export function tokenRoute(services: DecisionRouteServices): Route {
   return defineRoute({

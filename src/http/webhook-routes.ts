@@ -45,12 +45,12 @@ const WEBHOOK_CODES = [
 type WebhookCode = (typeof WEBHOOK_CODES)[number];
 type WebhookRefusal = Refusal<WebhookCode>;
 
-/** Reports why an event was not applied, and gives the refusal with that code. */
+/** Reports why an event was not applied, and returns the refusal with that code. */
 type Failed = (code: WebhookCode, error: unknown) => WebhookRefusal;
 
 /**
- * `POST /webhooks/paddle`: what the payment provider reports. A 200 ends the provider's tries; anything else makes it
- * try again. Without a provider the path does not exist.
+ * Returns the route `POST /webhooks/paddle`: the payment provider's reports. A 200 ends the provider's tries;
+ * anything else makes it try again. Without a provider the path does not exist.
  */
 export function webhookRoute(services: WebhookServices): Route {
   const { payments } = services;
@@ -70,7 +70,7 @@ export function webhookRoute(services: WebhookServices): Route {
                 context,
                 new Refusal('invalid_signature'),
               );
-              // The body is not read, so nothing else can come on this connection.
+              // The body is not read, so nothing else can follow on this connection.
               return { refusal, headers: { ...headers, connection: 'close' } };
             }
             const result = await receive(services, payments, request, context, signature);
@@ -82,14 +82,14 @@ export function webhookRoute(services: WebhookServices): Route {
   });
 }
 
-/** Whether a refusal is of a call that the provider signed. */
+/** Returns true if a refusal is of a call that the provider signed. */
 function isOfProvider(refusal: WebhookRefusal | BodyRefusal): refusal is WebhookRefusal {
   return refusal.code !== 'invalid_signature' && WEBHOOK_CODES.some((code) => code === refusal.code);
 }
 
 /**
- * Refuses a call that may be anybody's, from the budget of refusals of its address. The signature is looked at first: a
- * call of the provider is taken, whatever else its address, or its proxy, sends.
+ * Refuses an unsigned call, from the budget of refusals of its address. The signature is checked first, so
+ * that the provider's calls are accepted whatever else their address sends.
  */
 function refuseStranger(
   services: WebhookServices,
@@ -128,8 +128,9 @@ async function receive(
 }
 
 /**
- * What the provider is told, and the log. For days the provider repeats a call that is not answered with 2xx. Calls
- * that can still become credit are answered so: a clock may be set, the program updated, or the payment become known.
+ * Returns the response to the provider, and logs it. The provider repeats a call without a 2xx for days.
+ * Calls that can still become credit get such a response: a clock may be set, the program updated, or the
+ * payment become known.
  */
 function answer(
   { log }: WebhookServices,

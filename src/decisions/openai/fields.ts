@@ -2,14 +2,16 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../.
 import { readsTextOnly } from '../images.ts';
 import { DecisionRefusal } from '../refusal.ts';
 
-/** How fields of OpenAI's shape are read, and how those that do not fit are refused. */
+/** Reading the fields of OpenAI's shape, and refusing invalid ones. */
 
-/** The refusal of a field that does not fit the shape. `path` is the field's, such as `input[2].role`. */
+/**
+ * Returns the refusal of a field that does not fit the shape. `path` is the field's, such as `input[2].role`.
+ */
 export function unfit(path: string, message: string): DecisionRefusal {
   return new DecisionRefusal('invalid_request', { message, param: path });
 }
 
-/** The string under a name, or a refusal that names the field. */
+/** Returns the string under a name, or a refusal that names the field. */
 export function stringField(
   object: JsonObject<JsonValue>,
   name: string,
@@ -19,7 +21,7 @@ export function stringField(
   return typeof value === 'string' ? value : unfit(`${path}.${name}`, `"${name}" must be a string.`);
 }
 
-/** The types of parts that carry text, each with the field that has it. */
+/** The types of text parts, each with its field of text. */
 const TEXT_FIELDS: Readonly<Record<string, string>> = {
   input_text: 'text',
   output_text: 'text',
@@ -27,8 +29,8 @@ const TEXT_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The value of a text or of its parts. Neighbouring texts are joined by line breaks, an `input_json` part is its JSON,
- * and a list stands for several of both. Refuses images, and parts of any other type.
+ * Returns the value of a text or of its parts. Adjacent texts are joined by line breaks, an `input_json` part
+ * is its JSON, and a mixture is a list. Refuses images, and parts of any other type.
  */
 export function contentOf(content: JsonValue | undefined, path: string): JsonValue | DecisionRefusal {
   if (typeof content === 'string') return content;

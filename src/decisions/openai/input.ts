@@ -5,9 +5,9 @@ import { DecisionRefusal } from '../refusal.ts';
 import { contentOf, stringField, unfit } from './fields.ts';
 
 /**
- * The record in OpenAI's `input`. A string, or one message of a user, is its content alone. Any other list keeps
- * the roles and the order: an object an item, with the role, or the kind of call, as its only name. Outputs carry the
- * name of their call in place of its id. Refuses what does not fit the shape.
+ * Returns the record of OpenAI's `input`. A string, or one message of a user, is its content alone. Any other
+ * list keeps its roles and order: each item is an object whose only name is the role, or the kind of call.
+ * Outputs have the name of their call in place of its id. Refuses input of another shape.
  */
 export function recordOf(input: JsonValue | undefined): JsonValue | DecisionRefusal {
   if (typeof input === 'string') return input;
@@ -26,7 +26,7 @@ export function recordOf(input: JsonValue | undefined): JsonValue | DecisionRefu
   return turns.map(({ kind, value }) => new JsonObject([kind], [value]));
 }
 
-/** One item of the input: who said it, or which kind of call it is. */
+/** One item of the input, with its role or its kind of call. */
 interface Turn {
   readonly kind: string;
   readonly value: JsonValue;
@@ -34,7 +34,9 @@ interface Turn {
 
 const ROLES: readonly string[] = ['user', 'developer', 'system', 'assistant'];
 
-/** The names of the calls so far, by their ids. A client chooses the ids, so that no Map may have them as keys. */
+/**
+ * The names of the calls so far, by their ids. Clients choose the ids, so a Map must not have them as keys.
+ */
 class CallNames {
   readonly #ids = new StringTable();
   readonly #names: string[] = [];
@@ -43,7 +45,7 @@ class CallNames {
     this.#names[this.#ids.intern(id)] = name;
   }
 
-  /** The name of an earlier call; undefined where there was none with that id. */
+  /** Returns the name of an earlier call; undefined where none has that id. */
   find(id: string): string | undefined {
     return this.#ids.has(id) ? this.#names[this.#ids.intern(id)] : undefined;
   }
@@ -112,7 +114,7 @@ function outputOf(
   return { kind, value: new JsonObject<JsonValue>(['name', 'output'], [name, output]) };
 }
 
-/** Arguments are JSON as text: the model reads their fields like those of any record. */
+/** Parses arguments, which are JSON as text, so that the model reads their fields as those of any record. */
 function jsonOrText(text: string): JsonValue {
   try {
     return readJson(text);

@@ -9,18 +9,18 @@ import { type OpenAiQuestion, openAiQuestionFields, questionOf } from './questio
 import { type OpenAiAnswer, OpenAiDecisionRequestSchema, type WrittenOpenAiDecision } from './schemas.ts';
 
 /**
- * One request between OpenAI's shape and the contract's: its body becomes the contract's, and what it is answered
- * becomes OpenAI's again. A body of the contract stays as it is, and so does its answer.
+ * Translates one request from OpenAI's shape to the contract's, and its response back. A body of the
+ * contract, and its response, are unchanged.
  */
 export class OpenAiTranslation {
-  /** Null until the body turns out to have OpenAI's shape. */
+  /** Null until the body is known to have OpenAI's shape. */
   #questions: readonly OpenAiQuestion[] | null = null;
   #ignored_fields: readonly string[] = [];
 
   /**
-   * The body in the contract's shape, with the places of the questions, from 0, as their ids. OpenAI's shape has `input`
-   * and no `state`, and its questions are a list. Refuses a body of both shapes, and one that does not fit; the contract
-   * has no order of codes for these.
+   * Returns the body in the contract's shape, with the positions of the questions, from 0, as their ids.
+   * OpenAI's shape has `input` and no `state`, and its questions are a list. Refuses a body of both shapes,
+   * and one that does not fit; the contract has no order of codes for these.
    */
   request(body: JsonValue): JsonValue | DecisionRefusal {
     const listed = isJsonObject(body) ? body.get('questions') : undefined;
@@ -55,17 +55,17 @@ export class OpenAiTranslation {
     );
   }
 
-  /** The decision in the shape of its request. */
+  /** Returns the decision in the shape of its request. */
   decision(decision: WrittenDecision): WrittenDecision | WrittenOpenAiDecision {
     return this.#questions === null ? decision : openAiDecision(decision, this.#questions);
   }
 
-  /** The fields that nothing read; `of_contract` are those of a body of the contract. */
+  /** Returns the fields that nothing read; `of_contract` are those of a body of the contract. */
   ignoredFields(of_contract: readonly string[] = []): readonly string[] {
     return this.#questions === null ? of_contract : this.#ignored_fields;
   }
 
-  /** The refusal with the path of its field in the shape of its request. */
+  /** Returns the refusal with the path of its field in the shape of its request. */
   refusal(refusal: DecisionRefusal): DecisionRefusal {
     const { param } = refusal;
     return this.#questions === null || param === null ? refusal : refusal.withParam(openAiParam(param));
@@ -76,12 +76,12 @@ function missingQuestions(message: string): DecisionRefusal {
   return new DecisionRefusal('missing_questions', { message, param: 'questions' });
 }
 
-/** The path of a field of the contract's shape, as OpenAI's has it. */
+/** Returns the path of a field of the contract's shape in OpenAI's. */
 function openAiParam(param: string): string {
   return param === 'state' ? 'input' : param.replace(/^questions\.(\d+)/, 'questions[$1]');
 }
 
-/** No prompt cache is reported: all input is billed alike. */
+/** Returns the decision in OpenAI's shape. It reports no prompt cache, because all input is billed alike. */
 function openAiDecision(
   { model, answers, usage }: WrittenDecision,
   questions: readonly OpenAiQuestion[],
@@ -100,7 +100,7 @@ function openAiDecision(
   };
 }
 
-/** Throws RangeError for a question without an answer. */
+/** Returns an answer in OpenAI's shape. Throws RangeError for a question without one. */
 function openAiAnswer(
   answer: WrittenAnswer | undefined,
   { name, values, labels }: OpenAiQuestion,

@@ -4,31 +4,31 @@ import { DecisionRefusal } from '../refusal.ts';
 import { contentOf, unfit } from './fields.ts';
 import { OPENAI_QUESTION_SCHEMAS } from './schemas.ts';
 
-/** A question of OpenAI's shape: as the contract has it, and what its answer repeats. */
+/** A question of OpenAI's shape: in the contract's shape, with the values that its answer repeats. */
 export interface OpenAiQuestion {
   readonly name: string | null;
   /** The question of the contract's shape. */
   readonly question: JsonObject<JsonValue>;
-  /** The values of a choice, as they were sent; none for other types. */
+  /** The values of a choice, as sent; none for other types. */
   readonly values: readonly (string | boolean)[];
   /** The labels of a score's levels; none for other types. */
   readonly labels: readonly string[];
 }
 
-/** The fields that are read of a question of OpenAI's shape that fits. */
+/** Returns the fields that are read of a valid question of OpenAI's shape. */
 export function openAiQuestionFields(question: JsonObject<JsonValue>): readonly string[] {
   const type = question.get('type');
   return isOpenAiType(type) ? Object.keys(OPENAI_QUESTION_SCHEMAS[type].properties) : question.names;
 }
 
-/** Added to a boolean's text where a string of the same question has that text already. */
+/** The suffix of a boolean's text where a string of the same question has the same text. */
 const BOOLEAN_SUFFIX = ' (boolean)';
 
 function isOpenAiType(type: JsonValue | undefined): type is keyof typeof OPENAI_QUESTION_SCHEMAS {
   return typeof type === 'string' && Object.hasOwn(OPENAI_QUESTION_SCHEMAS, type);
 }
 
-/** One question, or why it does not fit: `invalid_question_type`, `invalid_criteria`, `invalid_request`. */
+/** Returns one question, or its refusal: `invalid_question_type`, `invalid_criteria`, `invalid_request`. */
 export function questionOf(value: JsonValue, path: string): OpenAiQuestion | DecisionRefusal {
   const type = isJsonObject(value) ? value.get('type') : undefined;
   if (!isJsonObject(value) || !isOpenAiType(type)) {
@@ -64,7 +64,7 @@ function badCriteria(path: string, message: string): DecisionRefusal {
   return new DecisionRefusal('invalid_criteria', { message, param: path });
 }
 
-/** The objects of a list of 2 to 255 options, or why there are none. */
+/** Returns the objects of a list of 2 to 255 options, or the refusal. */
 function optionsOf(
   list: JsonValue | undefined,
   noun: string,
@@ -110,7 +110,7 @@ function choiceOf(
   return { name, question: contractQuestion('choice', instructions, criteria), values, labels: [] };
 }
 
-/** The texts of the values, each once: a boolean beside a string of the same text says that it is one. */
+/** Returns the texts of the values, each unique: a boolean beside a string of the same text gets a suffix. */
 function optionIds(values: readonly (string | boolean)[]): readonly string[] {
   return values.map((value) => {
     if (typeof value === 'string') return value;

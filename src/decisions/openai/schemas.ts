@@ -3,8 +3,9 @@ import type { Written } from '../../json/written.ts';
 import { AnyKey, OPTIONS_MAX, OPTIONS_MIN, Probability } from '../../questions/question-fields.ts';
 
 /**
- * OpenAI's request for decisions and its response, as `client.decisions` of the `openai` packages has them. They are the
- * single source of the types in the code and of the OpenAPI document. An addition to the specification.
+ * OpenAI's request for decisions and its response, as in `client.decisions` of the `openai` packages. They
+ * are the single source of the types in the code and of the OpenAPI document. An addition to the
+ * specification.
  */
 
 const TextPart = Type.Object(
@@ -23,7 +24,7 @@ const Instructions = Type.Union([Type.String(), Type.Array(Type.Union([TextPart,
   description: 'The question, in plain English, answerable from the input alone.',
 });
 
-/** Null is the same as none, for clients that send every field. */
+/** Null is the same as absent, for clients that send every field. */
 const Name = Type.Optional(
   Type.Union([Type.String(), Type.Null()], { description: 'Repeated in the answer.' }),
 );
@@ -84,7 +85,7 @@ const CallOutputSchema = Type.Object(
   { title: 'OpenAiCallOutput' },
 );
 
-/** A question by its type. */
+/** The schemas of questions by type. */
 export const OPENAI_QUESTION_SCHEMAS = {
   predicate: Type.Object(
     { type: Type.Literal('predicate'), name: Name, instructions: Instructions },
