@@ -15,9 +15,6 @@ const SCRIPTS = ['native/addon/build.ts', 'native/addon/llama-sources.ts'].map(p
 /** Built files; not under version control. */
 const BUILD_DIRECTORY = projectFile('build/addon');
 const ADDON_FILE = 'tds-addon.node';
-/** The sources of the addon alone, and of the stress program alone. */
-const ADDON_SOURCES: readonly string[] = ['addon.cpp', 'javascript_values.cpp'];
-const STRESS_SOURCES: readonly string[] = ['stress.cpp'];
 
 /** An addon, and the libraries that it was linked against. */
 export interface BuiltAddon {
@@ -42,7 +39,8 @@ function requireCompiler(): string {
   throw new AddonUnavailable('There is no C++ compiler: install g++ or clang++.');
 }
 
-function requireLibrary(gpu: Gpu): LlamaLibrary {
+/** Returns the libraries for a device. Throws `AddonUnavailable` if no installed package has them. */
+export function requireLibrary(gpu: Gpu): LlamaLibrary {
   const library = findLibrary(gpu);
   if (library === undefined) {
     throw new AddonUnavailable(
@@ -93,23 +91,26 @@ async function headerFlags(directory: string): Promise<string[]> {
   return ['-I', headers, '-I', nodeApi, join(headers, 'unicode-data.cpp')];
 }
 
-/** Compiles and links all sources but those in `without` into `directory`; returns the path. */
-async function compileSources(
+/**
+ * Compiles and links the addon's sources, except those in `without`, to a file of `directory`. Resolves with its path.
+ * Rejects with `AddonUnavailable`.
+ */
+export async function compileSources(
   directory: string,
   file: string,
   library: LlamaLibrary,
-  options: { readonly flags: readonly string[]; readonly without: readonly string[] },
+  { flags, without = [] }: { readonly flags: readonly string[]; readonly without?: readonly string[] },
 ): Promise<string> {
   const compiler = requireCompiler();
   const names = await sourceFiles();
-  const sources = names.filter((name) => name.endsWith('.cpp') && !options.without.includes(name));
+  const sources = names.filter((name) => name.endsWith('.cpp') && !without.includes(name));
   const path = join(directory, file);
   await compile(compiler, [
     '-std=c++17',
     // libllama has the same table of characters as `unicode-data.cpp`. As visible symbols, the two would be merged and
     // constructed twice.
     '-fvisibility=hidden',
-    ...options.flags,
+    ...flags,
     ...(await headerFlags(directory)),
     ...sources.map((name) => join(SOURCES, name)),
     ...linkFlags(library),
@@ -123,7 +124,7 @@ function compileAddon(directory: string, library: LlamaLibrary): Promise<string>
   // The runtime defines Node-API's functions, which are resolved when the addon is loaded.
   const undefined_symbols = process.platform === 'darwin' ? ['-undefined', 'dynamic_lookup'] : [];
   const flags = ['-O2', '-shared', '-fPIC', ...undefined_symbols];
-  return compileSources(directory, ADDON_FILE, library, { flags, without: STRESS_SOURCES });
+  return compileSources(directory, ADDON_FILE, library, { flags });
 }
 
 /** Returns true if the file exists and is not empty, as it may be after a power loss. */
@@ -223,23 +224,9 @@ export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void 
   return buildOnce(dirname(path), library, onBuild, true);
 }
 
-/**
- * Builds the program that runs evaluator and tokenizer without JavaScript, and returns its path. It runs under
- * sanitizers of the compiler: `address`, `thread`, `undefined`, or several with commas.
- */
-async function buildStress(sanitizer: string): Promise<string> {
-  const library = requireLibrary(false);
-  const directory = join(BUILD_DIRECTORY, `stress-${sanitizer}`);
-  await mkdir(directory, { recursive: true });
-  const flags = ['-O1', '-g', '-fno-omit-frame-pointer', `-fsanitize=${sanitizer}`];
-  return compileSources(directory, 'stress', library, { flags, without: ADDON_SOURCES });
-}
-
 if (import.meta.main) {
-  const sanitizer = process.argv.find((argument) => argument.startsWith('--sanitize='))?.slice(11);
   try {
-    const path = sanitizer === undefined ? (await buildAddon('auto')).path : await buildStress(sanitizer);
-    console.log(path);
+    console.log((await buildAddon('auto')).path);
   } catch (error) {
     if (!(error instanceof AddonUnavailable)) throw error;
     console.error(error.message);

@@ -9,10 +9,25 @@ import { describeAddon } from './support.ts';
 
 setDefaultTimeout(180_000);
 
-const SCRIPT = join(import.meta.dir, '..', '..', '..', 'native', 'addon', 'build.ts');
+const ROOT = join(import.meta.dir, '..', '..', '..');
+
+/** Copies the sources without models and builds, and returns the copy's `native`. */
+async function copySources(directory: string): Promise<string> {
+  const native = join(directory, 'native');
+  await cp(join(ROOT, 'native'), native, {
+    recursive: true,
+    filter: (path) => !path.startsWith(join(ROOT, 'native', 'models')),
+  });
+  await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
+  // Files are found from the nearest package.json of their real path, so that a link would lead out of the copy.
+  await cp(join(ROOT, 'src'), join(directory, 'src'), { recursive: true });
+  await cp(join(ROOT, 'package.json'), join(directory, 'package.json'));
+  return native;
+}
 
 test('without a compiler the build says so', async () => {
-  const run = Bun.spawn([process.execPath, SCRIPT, '--sanitize=address'], {
+  await using directory = await temporaryDirectory();
+  const run = Bun.spawn([process.execPath, join(await copySources(directory.path), 'addon', 'build.ts')], {
     env: { PATH: '' },
     stdout: 'pipe',
     stderr: 'pipe',
@@ -51,21 +66,11 @@ describeAddon('the addon is built once', () => {
 });
 
 describeAddon('an addon that the disk has lost', () => {
-  const ROOT = join(import.meta.dir, '..', '..', '..');
-
   /** A copy of the sources with a build folder of its own, and a compiler that copies an addon and counts its calls. */
   async function copiedSources(directory: string) {
     const status = await addonStatus(false);
     if (!status.available) throw new Error(status.reason);
-    const native = join(directory, 'native');
-    await cp(join(ROOT, 'native'), native, {
-      recursive: true,
-      filter: (path) => !path.startsWith(join(ROOT, 'native', 'models')),
-    });
-    await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
-    // Files are found from the nearest package.json of their real path, so that a link would lead out of the copy.
-    await cp(join(ROOT, 'src'), join(directory, 'src'), { recursive: true });
-    await cp(join(ROOT, 'package.json'), join(directory, 'package.json'));
+    const native = await copySources(directory);
     const compiled = join(directory, 'compiled.node');
     await cp(status.addon_path, compiled);
     const calls = join(directory, 'calls');

@@ -1,7 +1,7 @@
-// Runs the evaluator and the tokenizer without JavaScript. Built under a sanitizer by `bun native/addon/build.ts
-// --sanitize=address`, and called as stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]] It submits
-// random and malformed plans, cancels, makes decodes fail, loads and frees other models, and closes while busy. Exits 0
-// if every accepted plan came back exactly once and equal plans had equal answers.
+// Runs the evaluator and the tokenizer without JavaScript, under sanitizers (`bun run test:sanitizers`):
+//   stress <folder of libllama> <model.gguf> <seconds> [<seed> [<threads>]]
+// It submits random and malformed plans, cancels, makes decodes fail, loads and frees other models, and closes while
+// busy. Exits 0 if every accepted plan came back exactly once and equal plans had equal answers.
 
 #include <atomic>
 #include <chrono>
