@@ -7,7 +7,6 @@
  * Prints a JSON line for each view: medians, minima and maxima in milliseconds, with an empty and a full browser cache.
  * It adds the CPU time of service and browser, because wall time means little on a busy machine.
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../src/accounts/actor.ts';
@@ -18,6 +17,7 @@ import { carrySession } from '../test/console/pages/visitor.ts';
 import { addPerson, startTestConsole } from '../test/console/people.ts';
 import { addUsage } from '../test/console/usage-rows.ts';
 import { chromiumPath } from '../test/support/chromium.ts';
+import { cpuTime_ms } from './support/cpu-time.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 const DAYS = 60;
@@ -29,39 +29,13 @@ const { values } = parseArgs({
 const program = chromiumPath();
 if (program === null) throw new Error('There is no chromium.');
 
-/** The clock of `/proc`: ticks a second on every Linux. */
-const TICKS_A_SECOND = 100;
-
-/** Returns the CPU time in milliseconds of this process (the service) and its children (the browser). */
-function cpu_ms(): number {
-  const processes = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const fields = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
-        return [
-          { id: Number(name), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) },
-        ];
-      } catch {
-        // The process has ended meanwhile.
-        return [];
-      }
-    });
-  const ticksOf = (id: number): number =>
-    processes
-      .filter(({ parent }) => parent === id)
-      .reduce((sum, child) => sum + child.ticks + ticksOf(child.id), 0);
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000 + (ticksOf(process.pid) * 1_000) / TICKS_A_SECOND;
-}
-
 /** Returns the milliseconds from the navigation to the first content, and to the first chart. */
 async function shown(page: Page, address: string) {
-  const before_ms = cpu_ms();
+  const before_ms = cpuTime_ms(process.pid);
   await page.goto(address, { waitUntil: 'commit' });
   await page.locator('.u-over').first().waitFor();
   const chart_ms = Number(await page.evaluate('performance.now()'));
-  const used_ms = cpu_ms() - before_ms;
+  const used_ms = cpuTime_ms(process.pid) - before_ms;
   await page.getByRole('region', { name: 'Requests' }).waitFor();
   const table_ms = Number(await page.evaluate('performance.now()'));
   const loaded = await page.evaluate(

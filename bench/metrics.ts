@@ -5,8 +5,8 @@
  *   bun bench/metrics.ts [rounds, default 7] [seconds a run, default 5]
  */
 
-import { readFileSync } from 'node:fs';
 import autocannon from 'autocannon';
+import { cpuTime_ms } from './support/cpu-time.ts';
 import { THREADS } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
 import { type ServiceProcess, startServiceProcess } from './support/service-process.ts';
@@ -14,16 +14,8 @@ import { median, report, rounded } from './support/statistics.ts';
 
 const CONNECTIONS = 16;
 const SCRAPE_MS = 1_000;
-/** Linux counts processor time in hundredths of a second. */
-const US_PER_TICK = 10_000;
 const rounds = Number(process.argv[2] ?? 7);
 const duration_s = Number(process.argv[3] ?? 5);
-
-/** Returns the processor time of a process, from the 14th and 15th field of its status. */
-function cpu_us(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * US_PER_TICK;
-}
 
 /** Returns the microseconds of the server's processor time a decision. */
 async function load(service: ServiceProcess, seconds: number, is_read: boolean): Promise<number> {
@@ -32,7 +24,7 @@ async function load(service: ServiceProcess, seconds: number, is_read: boolean):
     is_read && metrics_url !== null
       ? setInterval(() => void fetch(metrics_url).then((response) => response.arrayBuffer()), SCRAPE_MS)
       : undefined;
-  const before_us = cpu_us(service.pid);
+  const before_ms = cpuTime_ms(service.pid);
   const { '2xx': answered } = await autocannon({
     url: `${service.address}/v1/decisions`,
     connections: CONNECTIONS,
@@ -41,7 +33,7 @@ async function load(service: ServiceProcess, seconds: number, is_read: boolean):
     headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
     body: JSON.stringify(FIVE_QUESTIONS),
   });
-  const taken_us = cpu_us(service.pid) - before_us;
+  const taken_us = (cpuTime_ms(service.pid) - before_ms) * 1_000;
   clearInterval(reader);
   return taken_us / answered;
 }

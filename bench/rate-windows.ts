@@ -11,13 +11,14 @@
  * for each case: medians over the rounds, the median of the best round, and the server's CPU time for an admission with
  * its settlement. Other work on the machine affects the last two least.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { connectPostgres } from '../db/postgres/connection.ts';
 import { bringUpToDate } from '../db/postgres/migrate.ts';
 import { startPostgres } from '../test/support/postgres.ts';
+import { cpuTime_ms } from './support/cpu-time.ts';
 import type { Measured, Task } from './support/rate-windows-node.ts';
 import { median, quantile, report, rounded } from './support/statistics.ts';
 
@@ -96,24 +97,6 @@ async function startRedis(): Promise<Redis | null> {
   return { name: `${program} ${version}`, pid: child.pid, url: `redis://127.0.0.1:${port}`, end };
 }
 
-/** A clock tick of `/proc`, in microseconds. */
-const TICK_US = 10_000;
-
-/** Returns the CPU time of a process and its children, in microseconds. */
-function cpuTime_us(root: number): number {
-  let ticks = 0;
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-      const parent = Number(fields[1]);
-      if (Number(pid) === root || parent === root) ticks += Number(fields[11]) + Number(fields[12]);
-    } catch {
-      // The process has ended since.
-    }
-  }
-  return ticks * TICK_US;
-}
-
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '1' } },
 });
@@ -146,13 +129,13 @@ try {
           for (const [store, { medians, p99s, rates, cpu_us }] of results) {
             const task = { store, callers, interval_ms, organizations, seconds };
             const pid = store === 'redis' ? (redis?.pid ?? 0) : postmaster;
-            const before_us = cpuTime_us(pid);
+            const before_ms = cpuTime_ms(pid);
             const measured = await Promise.all(nodes.slice(0, count).map((node) => node.work(task)));
             const latencies_ms = measured.flatMap((one) => one.latencies_ms);
             medians.push(median(latencies_ms));
             p99s.push(quantile(latencies_ms, 0.99));
             rates.push(latencies_ms.length / seconds);
-            cpu_us.push((cpuTime_us(pid) - before_us) / latencies_ms.length);
+            cpu_us.push(((cpuTime_ms(pid) - before_ms) * 1_000) / latencies_ms.length);
           }
         }
         for (const [store, { medians, p99s, rates, cpu_us }] of results)

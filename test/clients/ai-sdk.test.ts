@@ -8,8 +8,9 @@ import {
 } from 'ai';
 import { MovableClock } from '../support/clock.ts';
 import { closeAudited } from '../support/money.ts';
+import { rejection } from '../support/rejection.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import { rateLimited, rejection, watchedFetch, withoutCatalog } from './support.ts';
+import { rateLimited, watchedFetch, withoutCatalog } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 

@@ -4,9 +4,9 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
+import { rejection } from '../support/rejection.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST, UNKNOWN_KEY } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import { rejection } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 

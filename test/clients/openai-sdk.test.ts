@@ -3,9 +3,10 @@ import OpenAI from 'openai';
 import { expectDecision } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
+import { rejection } from '../support/rejection.ts';
 import { ALL_TYPES, ask, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import { rateLimited, rejection, type WatchedFetch, watchedFetch } from './support.ts';
+import { rateLimited, type WatchedFetch, watchedFetch } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { HTTPClient, OpenRouter } from '@openrouter/sdk';
 import { MovableClock } from '../support/clock.ts';
 import { closeAudited } from '../support/money.ts';
+import { rejection } from '../support/rejection.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import { rateLimited, rejection, watchedFetch, withoutCatalog } from './support.ts';
+import { rateLimited, watchedFetch, withoutCatalog } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 

@@ -49,13 +49,3 @@ export function withoutCatalog(service: TestService): WatchedFetch {
     if (status === 503) putBack();
   });
 }
-
-/** The error that a promise rejects with. */
-export async function rejection(promise: PromiseLike<unknown>): Promise<unknown> {
-  try {
-    await promise;
-  } catch (error) {
-    return error;
-  }
-  throw new Error('nothing was refused');
-}

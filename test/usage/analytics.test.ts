@@ -209,12 +209,6 @@ function rank(latencies: readonly number[], percent: number): number {
   return Math.min(...reached);
 }
 
-async function textOf(pieces: AsyncIterable<string>): Promise<string> {
-  let text = '';
-  for await (const piece of pieces) text += piece;
-  return text;
-}
-
 test('series, totals, pages and export of a filter say the same, rolled up or not', async () => {
   const seed = propertySeed('usage analytics');
   const asked = fc.record({
@@ -259,7 +253,9 @@ test('series, totals, pages and export of a filter say the same, rolled up or no
 
       const rows = await setup.rows(filter, limit);
       expect(rows.map(({ request_id }) => request_id)).toEqual(kept.map(({ request_id }) => request_id));
-      const csv = await textOf(await exportOrganizationUsage(setup.context, OPERATOR, filter));
+      const csv = (
+        await Array.fromAsync(await exportOrganizationUsage(setup.context, OPERATOR, filter))
+      ).join('');
       const lines = csv.trimEnd().split('\r\n').slice(1);
       expect(lines.map((line) => line.split(',').at(-1))).toEqual(rows.map(({ request_id }) => request_id));
 

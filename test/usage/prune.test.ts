@@ -47,12 +47,6 @@ function everything(setup: LedgerSetup) {
   return [balances(setup), tables.map((table) => db.select().from(table).all())];
 }
 
-async function textOf(pieces: AsyncIterable<string>): Promise<string> {
-  let text = '';
-  for await (const piece of pieces) text += piece;
-  return text;
-}
-
 test('old requests become totals of their day; payments and balances stay', async () => {
   using setup = await history();
   const { organization_id, project_id, api_key_id } = setup.account;
@@ -202,7 +196,7 @@ test('a stop between two batches loses nothing, and the next run goes on', async
 test('the daily totals are the same before and after, and the export says what it lacks', async () => {
   using setup = await history();
   const filter = { organization_id: setup.account.organization_id };
-  const daily = await textOf(dailyUsage(setup.store.usage, filter));
+  const daily = (await Array.fromAsync(dailyUsage(setup.store.usage, filter))).join('');
   expect(daily.split('\r\n')).toEqual([
     'day_utc,organization,project,api_key,model,mode,endpoint,status,requests,questions,input_tokens,cost_usd',
     "2026-05-05,acme,proj_acme,acme's key,decision-1,fast,/v1/decisions,200,3,3,24,0.000012",
@@ -211,15 +205,17 @@ test('the daily totals are the same before and after, and the export says what i
   ]);
   expect(await rolledUpUsage(setup.store.usage, filter)).toBeUndefined();
   await pruneUsage(pruningOf(setup.db), { ...BEFORE, batch_requests: 1, isStopped: stopAfter(2) });
-  expect(await textOf(dailyUsage(setup.store.usage, filter))).toBe(daily);
+  expect((await Array.fromAsync(dailyUsage(setup.store.usage, filter))).join('')).toBe(daily);
   await pruneUsage(pruningOf(setup.db), BEFORE);
-  expect(await textOf(dailyUsage(setup.store.usage, filter))).toBe(daily);
+  expect((await Array.fromAsync(dailyUsage(setup.store.usage, filter))).join('')).toBe(daily);
   expect(await rolledUpUsage(setup.store.usage, filter)).toEqual({ requests: 4, last_day: '2026-05-05' });
   expect(await rolledUpUsage(setup.store.usage, { ...filter, from_ms: NOW_MS + 86_400_000 })).toBeUndefined();
-  expect(await textOf(dailyUsage(setup.store.usage, { ...filter, to_ms: NOW_MS }))).not.toContain(
-    '2026-05-05',
-  );
-  expect((await textOf(exportUsage(setup.store.usage, filter))).trimEnd().split('\r\n')).toHaveLength(1);
+  expect(
+    (await Array.fromAsync(dailyUsage(setup.store.usage, { ...filter, to_ms: NOW_MS }))).join(''),
+  ).not.toContain('2026-05-05');
+  expect(
+    (await Array.fromAsync(exportUsage(setup.store.usage, filter))).join('').trimEnd().split('\r\n'),
+  ).toHaveLength(1);
 });
 
 function stopAfter(batches: number): () => boolean {
