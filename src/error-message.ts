@@ -3,12 +3,12 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Characters of a reason that somebody else wrote. */
+/** The most characters of a quoted text. */
 const EXCERPT_CHARACTERS = 200;
 
 /**
- * The beginning of a text from outside, for a message: at most 200 characters on one line. A file can name its parts by
- * megabytes, and by characters that a terminal obeys.
+ * Returns the beginning of a text from outside, for a message: at most 200 characters on one line. The names
+ * in a file may have megabytes, or characters that a terminal interprets.
  */
 export function excerpt(text: string): string {
   const beginning = text.slice(0, EXCERPT_CHARACTERS).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd');

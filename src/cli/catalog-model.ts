@@ -28,7 +28,7 @@ import { type FittedCalibration, writeCalibration } from './write-calibration.ts
 
 /** A model to measure or calibrate: weights at a path, or a model of the catalog. */
 export interface ChosenModel extends MeasuredModel {
-  /** Its id in the catalog; null for a file that the catalog was not asked about. */
+  /** Its id in the catalog; null for a file. */
   readonly id: string | null;
   /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;

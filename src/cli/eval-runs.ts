@@ -20,7 +20,7 @@ const DEFAULT_SEED = 1;
 const DEFAULT_FOLDS = 5;
 const FOLDS_MAX = 100;
 
-/** The options of every command that asks a model the records of a cases file. */
+/** The options of every command that sends the records of a cases file to a model. */
 export interface CaseRunOptions extends DataOptions, ModelConfig {
   readonly limit?: number;
   readonly seed: number;

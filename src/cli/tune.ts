@@ -34,12 +34,12 @@ interface TuneOptions extends CaseRunOptions {
   readonly json?: true;
 }
 
-/** Fitting was told to stop. */
+/** The error of a fit that was told to stop. */
 class FittingStopped extends Error {
   override readonly name = 'FittingStopped';
 }
 
-/** `tds tune` */
+/** Adds `tds tune`. */
 export function registerTune(program: Command): void {
   const command = program
     .command('tune <cases>')
@@ -96,7 +96,7 @@ async function tune(cases_file: string, options: TuneOptions): Promise<void> {
   }
 }
 
-/** The labels of each mode with the model's scores, or undefined when the run was interrupted. */
+/** Returns the labels of each mode with the model's scores, or undefined when the run was interrupted. */
 async function labelsOf(
   model: ChosenModel,
   cases_file: string,
@@ -107,7 +107,7 @@ async function labelsOf(
   const hash_key = hashKeyOf(read.sha256, options.seed);
   const labels: ModeLabels[] = [];
   for (const mode of options.mode === BOTH ? MODES : [options.mode]) {
-    // Before the long part, so that a calibration that does not belong here is refused at once.
+    // First of all, so that a calibration of other weights is refused before the long part.
     const temperatures = await model.temperatures(mode);
     const file = openScores({ directory: options.work, cases_file }, model, mode);
     try {
@@ -120,7 +120,7 @@ async function labelsOf(
   return labels;
 }
 
-/** The corrections, or undefined when fitting was interrupted. */
+/** Returns the corrections, or undefined when fitting was interrupted. */
 async function fitted(
   labels: readonly ModeLabels[],
   options: TuneOptions,
@@ -133,7 +133,7 @@ async function fitted(
       const tuned = await tuneModes(labels, {
         random: seededRandom(options.seed),
         onFit: async () => {
-          // Signals come between two turns of the event loop.
+          // Signals arrive between two turns of the event loop.
           await new Promise((resolve) => setImmediate(resolve));
           if (isStopped()) throw new FittingStopped();
           bar.show({ done, total, done_now: done });
@@ -164,7 +164,7 @@ function print(tuned: readonly ModeTuning[]): void {
   }
 }
 
-/** What is printed as JSON: the numbers of the table, with the questions. */
+/** Returns the JSON output: the numbers of the table, with the questions. */
 function summary({ mode, questions }: ModeTuning) {
   return {
     mode,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { CommandFailed } from './command-failed.ts';
 
-/** Writes a file that appears only when it is whole. Throws `CommandFailed`, and leaves nothing then. */
+/** Writes a file that appears only once it is complete. Throws `CommandFailed`, and then leaves no file. */
 export async function writeWholeFile(path: string, content: string): Promise<void> {
   const partial = `${path}.${randomUUID()}.partial`;
   try {

@@ -3,7 +3,10 @@ import { htmlPage, type NavigationLink } from './layout.ts';
 import { renderMarkdown } from './markdown.ts';
 import { type TableSources, withTables } from './tables.ts';
 
-/** Every document, in the order of the navigation: the names of the files in `pages/`. The first is at `/docs` itself. */
+/**
+ * Every document, in the order of the navigation: the names of the files in `pages/`. The first is at `/docs`
+ * itself.
+ */
 export const DOCUMENTS = [
   'quickstart',
   'question-types',
@@ -20,22 +23,22 @@ export const DOCUMENTS = [
 
 export type DocumentName = (typeof DOCUMENTS)[number];
 
-/** The address that the documents name; readers see that of their own service in its place. */
+/** The address in the documents' sources; readers see that of their own service instead. */
 export const EXAMPLE_ADDRESS = 'http://127.0.0.1:8080';
 
-/** The things in which the documents of services differ. */
+/** The differences between the documents of services. */
 export interface DocumentSources extends TableSources {
-  /** Where people reach the service, without a slash at its end; null where that is not known. */
+  /** The address of the service, without a trailing slash; null where it is not known. */
   readonly public_url: string | null;
   readonly bar: readonly NavigationLink[];
 }
 
-/** The path that a document is served at. */
+/** Returns the path of a document. */
 export function documentPath(name: DocumentName): string {
   return name === DOCUMENTS[0] ? '/docs' : `/docs/${name}`;
 }
 
-/** A document as it is written. Rejects where it does not begin with a title and a paragraph. */
+/** Reads a document's source. Rejects where it does not begin with a title and a paragraph. */
 export async function readDocument(name: DocumentName) {
   const markdown = await Bun.file(projectFile(`src/docs/pages/${name}.md`)).text();
   const [, title, description] = /^# (.+)\n\n([^#`|{][\s\S]*?)\n\n/.exec(markdown) ?? [];
@@ -45,7 +48,7 @@ export async function readDocument(name: DocumentName) {
   return { name, markdown, title, description: description.replaceAll('\n', ' ') };
 }
 
-/** A document as a page. Rejects where one of them cannot be read, or is not as `readDocument` wants it. */
+/** Returns a document as a page. Rejects where a file cannot be read, or `readDocument` rejects. */
 export async function documentPage(name: DocumentName, sources: DocumentSources): Promise<string> {
   const { title, description, markdown } = await readDocument(name);
   const { public_url, bar } = sources;

@@ -1,4 +1,4 @@
-/** A link of a page's navigation; those of `parts` stand below it. */
+/** A link of a page's navigation; those of `parts` are below it. */
 export interface NavigationLink {
   readonly label: string;
   readonly href: string;
@@ -16,14 +16,17 @@ export interface PageParts {
   readonly content: string;
 }
 
-/** Where the files of all pages are served. */
+/** The paths of the files that all pages load. */
 export const STYLE_PATH = '/docs/style.css';
 export const SCRIPT_PATH = '/docs/page.js';
 
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#2b57d9"/><path d="M8 10h16M8 16h11M8 22h6" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
 
-/** A page as HTML: without inline styles or scripts, and with every link below the service's own address. */
+/**
+ * Returns a page as HTML: without inline styles or scripts, and with every link below the service's own
+ * address.
+ */
 export function htmlPage({ title, description, navigation, bar, content }: PageParts): string {
   return `<!doctype html>
 <html lang="en">
@@ -52,7 +55,7 @@ ${content}
 `;
 }
 
-/** Text as it stands in HTML, also between quotes. */
+/** Returns text escaped for HTML, also between quotes. */
 export function escaped(text: string): string {
   return Bun.escapeHTML(text);
 }

@@ -4,13 +4,16 @@ export interface Heading {
   readonly text: string;
 }
 
-/** A text of Markdown as HTML, and its second-level headings. */
+/** Markdown rendered as HTML, with its second-level headings. */
 export interface RenderedMarkdown {
   readonly html: string;
   readonly headings: readonly Heading[];
 }
 
-/** Tables and code can be wider than the screen: they scroll by themselves, and take the keyboard's focus for that. */
+/**
+ * Tables and code can be wider than the screen. They scroll on their own, and must be focusable for the
+ * keyboard.
+ */
 const WIDE = new HTMLRewriter()
   .on('table', {
     element(table) {
@@ -24,7 +27,7 @@ const WIDE = new HTMLRewriter()
     },
   });
 
-/** Renders a text of ours: HTML in it is taken as it is. Every heading has an anchor, and links to itself. */
+/** Renders our own text, in which HTML is kept. Every heading has an anchor, and links to itself. */
 export function renderMarkdown(markdown: string): RenderedMarkdown {
   const headings: Heading[] = [];
   const heading = (text: string, { level, id }: { level: number; id?: string }) => {

@@ -69,7 +69,7 @@ export type DocumentedOperation = Static<typeof Operation>;
 
 const OpenApiDocument = Type.Object({
   info: Type.Object({ title: Type.String(), version: Type.String(), description: Type.String() }),
-  /** In the order in which they are shown. */
+  /** The tags in their displayed order. */
   tags: Type.Array(Type.Object({ name: Type.String(), description: text })),
   paths: Type.Record(Type.String(), Type.Record(Type.String(), Operation)),
   components: Type.Object({
@@ -79,7 +79,9 @@ const OpenApiDocument = Type.Object({
 });
 export type OpenApiDocument = Static<typeof OpenApiDocument>;
 
-/** The document, for what the reference reads of it. Throws where it has something else there. */
+/**
+ * Returns the document with the parts that the reference reads. Throws where one of them is not as expected.
+ */
 export function checkedDocument(document: unknown): OpenApiDocument {
   Value.Assert(OpenApiDocument, document);
   return document;

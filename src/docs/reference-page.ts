@@ -3,13 +3,13 @@ import { renderMarkdown } from './markdown.ts';
 import type { DocumentedContent, DocumentedOperation, OpenApiDocument } from './openapi-document.ts';
 import { inline, schemaSection, table, typeOf } from './reference-schemas.ts';
 
-/** An operation with what it is found by. */
+/** An operation with its method and path. */
 interface Listed extends DocumentedOperation {
   readonly method: string;
   readonly path: string;
 }
 
-/** A part of the page with a heading of its own; of HTML. */
+/** A part of the page with a heading of its own, in HTML. */
 interface Section {
   readonly title: string;
   readonly content: string;
@@ -17,8 +17,8 @@ interface Section {
 }
 
 /**
- * The API reference as a page: the operations first, then the schemas, and last the tags that have a text in place of
- * operations.
+ * Returns the API reference as a page: the operations first, then the schemas, and last the tags that have a
+ * text in place of operations.
  */
 export function referencePage(document: OpenApiDocument, bar: readonly NavigationLink[]): string {
   const { info } = document;
@@ -86,7 +86,7 @@ function parametersOf({ parameters = [] }: Listed): string {
   return `<h4>Parameters</h4>\n${table(['Name', 'In', 'Type', 'Meaning'], rows)}`;
 }
 
-/** A body: what it is, and examples of it, of which the first one is shown at once. */
+/** Returns a body: its description, and its examples, of which the first one is visible at once. */
 function bodyOf(
   title: string,
   description: string,
@@ -109,7 +109,7 @@ function errorsOf({ responses }: Listed): string {
   return `<h4>Errors</h4>\n${table(['Status', 'Codes'], rows)}`;
 }
 
-/** Each header once, with the statuses that it comes with. */
+/** Returns each header once, with the statuses that have it. */
 function headersOf({ responses }: Listed): string {
   const statuses = new Map<string, { readonly description: string; readonly with: string[] }>();
   for (const [status, { headers }] of Object.entries(responses)) {

@@ -4,7 +4,7 @@ import type { DocumentedSchema } from './openapi-document.ts';
 
 const ANY = 'any JSON value';
 
-/** A schema under its name: its fields, or what it is one of. Of HTML, as everything here. */
+/** Returns a schema under its name, in HTML: its fields, or its alternatives. */
 export function schemaSection(name: string, schema: DocumentedSchema): string {
   const description = schema.description === undefined ? '' : renderMarkdown(schema.description).html;
   const rows = fieldRows(schema);
@@ -12,7 +12,7 @@ export function schemaSection(name: string, schema: DocumentedSchema): string {
   return `<h3 id="${anchorOf(name)}"><a href="#${anchorOf(name)}">${escaped(name)}</a></h3>\n${description}${body}`;
 }
 
-/** The type of a value in words, with links to the schemas that it names. */
+/** Returns the type of a value in words, with links to the schemas that it names. */
 export function typeOf(schema: DocumentedSchema): string {
   const { $ref, type, items, properties } = schema;
   if ($ref !== undefined) return linkTo($ref);
@@ -31,13 +31,13 @@ export function typeOf(schema: DocumentedSchema): string {
   return `${kind}${boundsOf(schema)}`;
 }
 
-/** The values in a list or an object, where there is something to say of them. */
+/** Returns the type of the values in a list or an object; empty for any type. */
 function ofValues(words: string, values: DocumentedSchema): string {
   const type = typeOf(values);
   return type === ANY ? '' : ` ${words} ${type}`;
 }
 
-/** One row a field, those of objects within it below it under a path. */
+/** Returns one row for each field; the fields of objects follow with their path. */
 function fieldRows(schema: DocumentedSchema, prefix = ''): readonly string[] {
   const { properties = {}, required = [] } = schema;
   return Object.entries(properties).flatMap(([name, field]) => {
@@ -52,13 +52,13 @@ function fieldRows(schema: DocumentedSchema, prefix = ''): readonly string[] {
   });
 }
 
-/** A table of HTML: its columns, and its rows as they stand. */
+/** Returns a table in HTML; its rows are HTML already. */
 export function table(columns: readonly string[], rows: readonly string[]): string {
   const head = columns.map((column) => `<th scope="col">${column}</th>`).join('');
   return `<div class="wide fields" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }
 
-/** A sentence or two of Markdown within a line. */
+/** Renders a sentence or two of Markdown within a line. */
 export function inline(description: string | undefined): string {
   if (description === undefined) return '';
   return renderMarkdown(description)

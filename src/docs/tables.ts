@@ -2,9 +2,9 @@ import { TIERS } from '../accounts/tiers.ts';
 import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
 import { dollarsOf } from '../money.ts';
 
-/** The source of the tables beside the catalogue of errors and the tiers. */
+/** The sources of the tables besides the catalogue of errors and the tiers. */
 export interface TableSources {
-  /** Every code that a client can get of a route that is documented. */
+  /** Every code of a documented route. */
   readonly codes: readonly ErrorCode[];
 }
 
@@ -14,7 +14,7 @@ export const TABLES = { errors: errorTable, tiers: tierTable } satisfies Record<
   (sources: TableSources) => string
 >;
 
-/** The text with every `{{NAME}}` replaced by its table. Throws where there is no such table. */
+/** Returns the text with every `{{NAME}}` replaced by its table. Throws where there is no such table. */
 export function withTables(markdown: string, sources: TableSources): string {
   return markdown.replaceAll(/^\{\{(\w+)\}\}$/gm, (_, name: string) => {
     const table = Object.entries(TABLES).find(([known]) => known === name)?.[1];
@@ -23,7 +23,10 @@ export function withTables(markdown: string, sources: TableSources): string {
   });
 }
 
-/** True where the same request may be answered later (contract: charging and retry rules; 408, 409 and 500 are ours). */
+/**
+ * Returns true if the same request may be answered later (contract: charging and retry rules; 408, 409 and
+ * 500 are ours).
+ */
 function isWorthRetrying(code: ErrorCode): boolean {
   const { status } = ERRORS[code];
   return (

@@ -25,18 +25,21 @@ export interface ModeLabels {
   readonly sets: readonly LabelledQuestionSet[];
 }
 
-/** What became of the questions in one mode. */
+/** The results of tuning in one mode. */
 export interface ModeTuning extends Omit<ModeLabels, 'sets'> {
   readonly questions: readonly TunedQuestion[];
 }
 
-/** A key for hashed words that is the same for the same cases and seed, and another one for any others. */
+/** Returns a key for hashed words, which depends only on the cases and the seed. */
 export function hashKeyOf(cases_sha256: string, seed: number): HashKey {
   const digest = createHash('sha256').update(`tds-tuning ${cases_sha256} ${seed}`).digest();
   return [digest.readInt32LE(0), digest.readInt32LE(4)];
 }
 
-/** The labels of the cases that the file has scores of, with what the model says calibrated where it is. */
+/**
+ * Returns the labels of the cases whose scores the file has, with the model's answers, calibrated if
+ * possible.
+ */
 export function modeLabels(
   cases: readonly EvalCase[],
   file: ScoreFile,
@@ -60,12 +63,12 @@ function temperatureOf(question: Question, temperatures: TypeTemperatures | unde
   return temperatures === undefined ? 1 : temperatureFor(question, temperatures);
 }
 
-/** Fits that `tuneModes` makes at most. */
+/** Returns the most fits of `tuneModes`. */
 export function fitCount(modes: readonly ModeLabels[]): number {
   return modes.reduce((sum, { sets }) => sum + fitsOf(sets), 0);
 }
 
-/** Tunes every question of every mode, in an order that the seed has drawn. Rejects with what `onFit` rejects with. */
+/** Tunes every question of every mode, in an order drawn by the seed. Rejects as `onFit` does. */
 export async function tuneModes(
   modes: readonly ModeLabels[],
   { random, onFit }: { readonly random: Random; readonly onFit: () => Promise<void> },
@@ -78,7 +81,7 @@ export async function tuneModes(
   return tuned;
 }
 
-/** The corrections that are worth it, for scores that are not calibrated. */
+/** Returns the worthwhile corrections, for uncalibrated scores. */
 export function tuningEntries(modes: readonly ModeTuning[]): readonly TuningEntry[] {
   return modes.flatMap(({ mode, temperatures, questions }) =>
     questions.flatMap(({ question, labels, fitted }): TuningEntry[] => {
@@ -100,10 +103,10 @@ export function tuningEntries(modes: readonly ModeTuning[]): readonly TuningEntr
   );
 }
 
-/** More of a question does not fit beside its numbers. */
+/** The most characters of a question beside its numbers. */
 const QUESTION_CHARACTERS = 48;
 
-/** Every question with its labels and what a correction does, each answer by one that had no part in it. */
+/** Returns every question with its labels and the effect of its correction, measured out of fold. */
 export function tuningTable(modes: readonly ModeTuning[]): Table {
   return [
     [
@@ -164,7 +167,7 @@ function resultCells({ fitted }: TunedQuestion): readonly string[] {
   }
 }
 
-/** How many records have more than one answer to a question, over all questions. */
+/** Returns the number of records with more than one answer to a question, over all questions. */
 export function conflictCount(modes: readonly ModeTuning[]): number {
   const [first] = modes;
   return first?.questions.reduce((sum, { conflicts }) => sum + conflicts, 0) ?? 0;

@@ -3,7 +3,7 @@ import { Histogram, type HistogramConfiguration } from 'prom-client';
 /** Observations that were counted elsewhere. */
 export interface CountedSizes<Label extends string> {
   readonly labels: Readonly<Record<Label, string>>;
-  /** How many were at most each bound, and above the one before; the last is all above the last bound. */
+  /** The counts up to each bound and above the one before; the last is for all above the last bound. */
   readonly by_size: readonly number[];
   readonly sum: number;
 }
@@ -13,7 +13,7 @@ type Options<Label extends string> = Pick<
   'name' | 'help' | 'labelNames' | 'registers'
 > & { readonly buckets: number[] };
 
-/** A histogram of what is counted elsewhere, and looked at when the text is made. */
+/** A histogram that is counted elsewhere, and read when the text is made. */
 export class CountedHistogram<Label extends string> extends Histogram<Label> {
   readonly #options: Options<Label>;
   readonly #look: () => readonly CountedSizes<Label>[];
@@ -24,7 +24,7 @@ export class CountedHistogram<Label extends string> extends Histogram<Label> {
     this.#look = look;
   }
 
-  /** Where prom-client's registry takes the values of a histogram from. */
+  /** Returns the values of a histogram for prom-client's registry. */
   getForPromString() {
     const { name, help } = this.#options;
     const values = this.#look().flatMap((sizes) => this.#valuesOf(sizes));

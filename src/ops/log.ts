@@ -19,7 +19,7 @@ export interface RequestLine {
   readonly model: string | null;
   readonly mode: Mode | null;
   readonly input_tokens: number | null;
-  /** Only where the answer is that of an earlier request with the same idempotency key. */
+  /** Present for the answer of an earlier request with the same idempotency key. */
   readonly is_replayed?: true;
   /** Null where the request is not traced. */
   readonly trace_id: string | null;

@@ -24,7 +24,7 @@ const REQUEST_BUCKETS = [
 const SHORT_BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
-/** Tokens; as the evaluators count, which double the size from one to the next. */
+/** Tokens, with the evaluators' bounds, which double from one to the next. */
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096];
 const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
@@ -478,7 +478,7 @@ export class PrometheusMetrics implements Metrics {
     });
   }
 
-  /** A histogram of what is counted elsewhere. */
+  /** Adds a histogram that is counted elsewhere. */
   #countedHistogram<Label extends string>(
     name: string,
     help: string,

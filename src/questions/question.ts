@@ -70,7 +70,9 @@ export function parseQuestion(
   }
 }
 
-/** The question as a request's body has it: `parseQuestion` reads the same question of it. */
+/**
+ * Returns the question in the form of a request's body, from which `parseQuestion` reads the same question.
+ */
 export function questionBody(question: Question): WritableJson {
   const { type, instructions } = question;
   switch (question.type) {

@@ -8,38 +8,41 @@ import {
 import type { LabelledExample } from './labelled-example.ts';
 import { labelsGain } from './learning-curve.ts';
 
-/** How often a correction is fitted without a part of the records, and judged on that part. */
+/**
+ * The folds of cross-validation: a correction is fitted without each part of the records in turn, and judged
+ * on it.
+ */
 export const FOLDS = 5;
 
-/** Shapes by how many parts they have, fewest first; those of a group differ in their penalty only. */
+/** Shapes by their number of parts, fewest first; those of a group differ only in their penalty. */
 const SHAPES: readonly (readonly CorrectionShape[])[] = [
   [{ words_penalty: null }],
   [0.05, 0.15, 0.5, 1.5].map((words_penalty) => ({ words_penalty })),
 ];
 
-/** With fewer labels a learning curve is noise. */
+/** The fewest labels of a learning curve: with fewer it is noise. */
 const CURVE_LABELS_MIN = 32;
-/** Shares of the records that the learning curve is judged by, beside all of them. */
+/** The shares of the records in the learning curve, besides all of them. */
 const CURVE_SHARES = [0.25, 0.5];
 
-/** Fits that `chooseCorrection` makes, at most. */
+/** The most fits of `chooseCorrection`. */
 export const FITS = FOLDS * (SHAPES.flat().length + CURVE_SHARES.length) + 1;
 
-/** How true answers are, each by a correction that had no part in it. */
+/** Measures of answers, each by a correction that was fitted without it. */
 export interface Truth {
   readonly accuracy: number;
   /** Negative log-likelihood in nats. */
   readonly loss: number;
 }
 
-/** The correction of a question, and what it is worth. */
+/** The correction of a question, and its effect. */
 export interface ChosenCorrection {
-  /** Null where none beats the model as it is by more than its standard error. */
+  /** Null where none beats the uncorrected model by more than its standard error. */
   readonly correction: Correction | null;
   readonly before: Truth;
-  /** Of the correction that would be taken, also where it is left out in the end. */
+  /** The result of the best correction, even if it is rejected in the end. */
   readonly after: Truth;
-  /** How much accuracy 100 more labels would likely bring; null where that cannot be told. */
+  /** The likely gain in accuracy of 100 more labels; null where it cannot be estimated. */
   readonly gain_of_100_labels: number | null;
   /** The share of each class among the answers, out of fold. */
   readonly answer_shares: readonly number[];
@@ -47,7 +50,7 @@ export interface ChosenCorrection {
 
 export interface ChooseOptions {
   readonly classes: number;
-  /** An order of the examples that a seed has drawn. */
+  /** Returns an order of the examples, drawn by a seed. */
   readonly order: (indexes: readonly number[]) => readonly number[];
   /** Called before each fit. */
   readonly onFit: () => Promise<void> | void;
@@ -60,9 +63,9 @@ interface Judged {
 }
 
 /**
- * Chooses the parts of a question's correction by cross-validation and fits it on all examples. A shape with more parts
- * is taken where it beats what has fewer by more than the standard error. What is said of the result is measured with
- * shapes that were chosen without the fold that they are measured on. Rejects with what `onFit` rejects with.
+ * Chooses the parts of a question's correction by cross-validation and fits it on all examples. A shape with
+ * more parts must beat those with fewer by more than the standard error. The result is measured on each fold
+ * with a shape that was chosen without that fold. Rejects as `onFit` does.
  */
 export async function chooseCorrection(
   examples: readonly LabelledExample[],
@@ -112,7 +115,7 @@ export async function chooseCorrection(
   };
 }
 
-/** The place of each example in the drawn order. */
+/** Returns the position of each example in the drawn order. */
 function ranksOf(examples: readonly LabelledExample[], { order }: ChooseOptions): readonly number[] {
   const ranks = examples.map(() => 0);
   order(examples.map((_, index) => index)).forEach((index, rank) => {
@@ -121,7 +124,7 @@ function ranksOf(examples: readonly LabelledExample[], { order }: ChooseOptions)
   return ranks;
 }
 
-/** Every example by a correction that was fitted on those of the other folds that are taken. */
+/** Judges every example by a correction that was fitted on the chosen examples of the other folds. */
 async function outOfFold(
   examples: readonly LabelledExample[],
   folds: readonly number[],
@@ -148,7 +151,7 @@ function judged(examples: readonly LabelledExample[], scores: readonly ArrayLike
 
 type IsCounted = (index: number) => boolean;
 
-/** The shape that beats all with fewer parts; null for the model as it is. */
+/** Returns the shape that beats all with fewer parts; null for the uncorrected model. */
 function chooseShape(
   lossesOf: (shape: CorrectionShape | null) => Float64Array,
   isCounted: IsCounted,
@@ -163,7 +166,7 @@ function chooseShape(
   return best;
 }
 
-/** The shape of the least loss, whether or not it beats the model as it is. */
+/** Returns the shape of the least loss, even if it does not beat the uncorrected model. */
 function likeliest(lossesOf: (shape: CorrectionShape) => Float64Array): CorrectionShape {
   const everywhere = () => true;
   return SHAPES.flat().reduce((one, other) =>
@@ -171,7 +174,7 @@ function likeliest(lossesOf: (shape: CorrectionShape) => Float64Array): Correcti
   );
 }
 
-/** Whether losses are lower by more than the standard error of the difference. */
+/** Returns true if losses are lower by more than the standard error of the difference. */
 function beats(losses: Float64Array, than: Float64Array, isCounted: IsCounted): boolean {
   const gains = than
     .map((loss, index) => loss - (losses[index] ?? loss))
@@ -209,7 +212,7 @@ function answerShares({ scores }: Judged, classes: number): readonly number[] {
   return counts.map((count) => count / scores.length);
 }
 
-/** What 100 more labels would bring over what is served now. */
+/** Returns the likely gain of 100 more labels over the served answers. */
 async function curveGain(
   examples: readonly LabelledExample[],
   ranks: readonly number[],

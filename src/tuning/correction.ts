@@ -5,18 +5,18 @@ import { minimize } from './minimize.ts';
 import { fittedShift, type ShiftPart, shiftedScores } from './shift-part.ts';
 import { addWordScores, fittedWords, type WordsPart } from './words-part.ts';
 
-/** What is added to the scores of one question. */
+/** The correction of the scores of one question. */
 export interface Correction extends ShiftPart {
   readonly words: WordsPart | null;
 }
 
-/** Which parts a correction has, and how strongly each is held to saying nothing. */
+/** The parts of a correction, and the penalty of each. */
 export interface CorrectionShape {
   /** Null for none. */
   readonly words_penalty: number | null;
 }
 
-/** The corrected scores by class; `scores` are those of the model as it is. */
+/** Returns the corrected scores by class; `scores` are those of the uncorrected model. */
 export function correctedScores(
   correction: Correction,
   { scores, words }: Pick<LabelledExample, 'scores' | 'words'>,
@@ -26,7 +26,7 @@ export function correctedScores(
   return corrected;
 }
 
-/** The correction under which the labels are likeliest, less the penalties of its shape. */
+/** Returns the correction with the highest likelihood of the labels, less the penalties of its shape. */
 export function fitCorrection(
   examples: readonly LabelledExample[],
   classes: number,
@@ -63,7 +63,10 @@ export function fitCorrection(
   return { ...shift.part(viewOf(best, 0)), words: words === null ? null : words.part(viewOf(best, 1)) };
 }
 
-/** Half of each parameter's square by its penalty; their gradient replaces what was there. */
+/**
+ * Returns half of the sum of each parameter's square times its penalty; its gradient replaces that in
+ * `gradient`.
+ */
 function addPenalties(penalties: Float64Array, parameters: Float64Array, gradient: Float64Array): number {
   let sum = 0;
   for (let at = 0; at < parameters.length; at += 1) {
@@ -74,10 +77,13 @@ function addPenalties(penalties: Float64Array, parameters: Float64Array, gradien
   return sum;
 }
 
-/** Below it no logarithm of a probability is taken. */
+/** The smallest probability whose logarithm is taken. */
 const PROBABILITY_MIN = 1e-12;
 
-/** The negative log-likelihood in nats of a target under scores, which its gradient by them replaces. */
+/**
+ * Returns the negative log-likelihood in nats of a target under scores, and replaces the scores by its
+ * gradient.
+ */
 function lossOf(scores: Float64Array, target: readonly number[]): number {
   let highest = Number.NEGATIVE_INFINITY;
   for (const score of scores) highest = Math.max(highest, score);
@@ -93,7 +99,7 @@ function lossOf(scores: Float64Array, target: readonly number[]): number {
   return loss;
 }
 
-/** The negative log-likelihood in nats of an example's labels under scores by class. */
+/** Returns the negative log-likelihood in nats of an example's labels under scores by class. */
 export function exampleLoss(scores: ArrayLike<number>, target: readonly number[]): number {
   const probabilities = softmax(Array.from(scores));
   return target.reduce(

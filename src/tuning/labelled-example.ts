@@ -1,12 +1,15 @@
-/** What a question's correction is fitted on: a record whose answer is known. Classes are those of `identityOf`. */
+/**
+ * An example for fitting a question's correction: a record with a known answer. Classes are those of
+ * `identityOf`.
+ */
 export interface LabelledExample {
-  /** Stands for the record: whatever is of one record is in one fold. */
+  /** Identifies the record: all examples of one record are in one fold. */
   readonly record: string;
-  /** The scores of the model as it is, by class. */
+  /** The scores of the uncorrected model, by class. */
   readonly scores: readonly number[];
-  /** The share of each class among those who labelled it. */
+  /** The share of each class among the annotators. */
   readonly target: readonly number[];
-  /** The share of each class among the answers that are taken as right: one class, unless a record has two answers. */
+  /** The share of each class among the right answers: one class, unless a record has two answers. */
   readonly answers: readonly number[];
   /** As of `recordWords`. */
   readonly words: Int32Array;

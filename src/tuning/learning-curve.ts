@@ -1,13 +1,13 @@
-/** What was reached with so many labels. */
+/** The accuracy with that many labels. */
 export interface CurvePoint {
   readonly labels: number;
   readonly accuracy: number;
 }
 
 /**
- * How much accuracy `more` labels would likely add. What is lacking is taken to shrink with the square root of the
- * labels, as it does for an estimate by random samples. `served` is the accuracy of what is served now, where that is
- * not on the curve. Never negative: nobody has to take a correction that got worse.
+ * Returns the likely gain in accuracy of `more` labels. The error is assumed to shrink with the square root
+ * of the labels, as for an estimate by random samples. `served` is the accuracy of the served answers, where
+ * that is not on the curve. Never negative, because a worse correction need not be used.
  */
 export function labelsGain(
   points: readonly CurvePoint[],
@@ -24,7 +24,7 @@ export function labelsGain(
   return Math.max(0, reached(labels + more) - (served ?? reached(labels)));
 }
 
-/** The straight line of the least squares. A curve that falls with more labels is noise, and taken to be flat. */
+/** Returns the line of least squares. A curve that falls with more labels is noise, and counts as flat. */
 function line(points: readonly { readonly x: number; readonly y: number }[]): {
   readonly level: number;
   readonly slope: number;

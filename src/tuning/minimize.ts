@@ -1,14 +1,14 @@
-/** A smooth convex function: its value at a point; its gradient there is written into `gradient`. */
+/** A smooth convex function. Returns its value at a point, and writes its gradient there into `gradient`. */
 export type Objective = (point: Float64Array, gradient: Float64Array) => number;
 
-/** Pairs of steps that the curvature is judged by. */
+/** The pairs of steps that estimate the curvature. */
 const MEMORY = 6;
 const STEPS_MAX = 100;
-/** It ends where the gradient is this part of what it was at the start. */
+/** The end: the gradient has shrunk to this part of its first length. */
 const GRADIENT_SHRINK = 1e-4;
-/** Or where a step gains less than this part of the value. */
+/** The other end: a step gains less than this part of the value. */
 const GAIN_MIN = 1e-7;
-/** The part of the gain that the slope promises which a step must keep (Armijo). */
+/** The part of the gain by the slope that a step must reach (Armijo). */
 const SUFFICIENT = 1e-4;
 const HALVINGS_MAX = 30;
 
@@ -18,7 +18,10 @@ interface Curvature {
   readonly scale: number;
 }
 
-/** The point where a smooth convex function is least, from `start` on, by L-BFGS. The same input gives the same point. */
+/**
+ * Returns the minimum of a smooth convex function, from `start` on, by L-BFGS. The same input gives the same
+ * point.
+ */
 export function minimize(objective: Objective, start: Float64Array): Float64Array {
   let point = start.slice();
   let gradient = new Float64Array(start.length);
@@ -55,7 +58,10 @@ function remember(memory: Curvature[], step: Float64Array, change: Float64Array)
   if (memory.length > MEMORY) memory.shift();
 }
 
-/** The two loops of Nocedal: the gradient through the inverse curvature that the last steps saw, backward. */
+/**
+ * Returns the direction of descent by Nocedal's two loops: the negative gradient times the inverse curvature
+ * of the last steps.
+ */
 function descent(gradient: Float64Array, memory: readonly Curvature[]): Float64Array {
   const direction = gradient.map((value) => -value);
   const weights: number[] = [];

@@ -3,17 +3,23 @@ import type { JsonValue } from '../json/json-value.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
 import { classesOf, type Question } from '../questions/question.ts';
 
-/** A question apart from the order of its options. */
+/** The identity of a question, apart from the order of its options. */
 export interface QuestionIdentity {
-  /** SHA-256 in hex: the same for the same type, instructions and criteria. The order of a choice's options is not part of it. */
+  /**
+   * SHA-256 in hex, which is the same for the same type, instructions and criteria, in any order of a
+   * choice's options.
+   */
   readonly digest: string;
-  /** What it can be answered by, in an order of its own: options by id, levels from the lowest, no before yes. */
+  /** The possible answers, in an order of their own: options by id, levels from the lowest, no before yes. */
   readonly classes: readonly string[];
-  /** `places[i]` is where the question itself has class `i`, as `classesOf` numbers them. */
+  /** `places[i]` is the question's own index of class `i`, as in `classesOf`. */
   readonly places: readonly number[];
 }
 
-/** The identity of a question: those whose options are in another order only have the same digest and classes. */
+/**
+ * Returns the identity of a question. Questions that differ only in the order of options have the same digest
+ * and classes.
+ */
 export function identityOf(question: Question): QuestionIdentity {
   const places = placesOf(question);
   const names = classesOf(question);
@@ -38,7 +44,7 @@ function placesOf(question: Question): readonly number[] {
   }
 }
 
-/** All that a question says, with its options in their own order. */
+/** Returns the content of a question, with its options in the order of the identity. */
 function textOf(question: Question, places: readonly number[]): WritableJson {
   const { type, instructions = null } = question;
   switch (question.type) {
@@ -56,7 +62,9 @@ function textOf(question: Question, places: readonly number[]): WritableJson {
   }
 }
 
-/** The engine's scores as one number for each of the classes, in the order of the identity. A noul's no has 0. */
+/**
+ * Returns the engine's scores as one number for each class, in the order of the identity. A noul's no has 0.
+ */
 export function classScores(
   question: Question,
   { places }: Pick<QuestionIdentity, 'places'>,
@@ -71,7 +79,7 @@ export function classScores(
   }
 }
 
-/** The reverse of `classScores`: what the engine would have given. Only differences between classes matter. */
+/** Reverses `classScores`: returns scores in the engine's form. Only differences between classes matter. */
 export function engineScores(
   question: Question,
   { places }: Pick<QuestionIdentity, 'places'>,

@@ -1,19 +1,21 @@
 import { type HashKey, halfSipHash } from '../hashing/half-siphash.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../json/json-value.ts';
 
-/** Hashed words are numbers below this; two words share one by chance, once in so many. */
+/** Hashed words are numbers below this; two words collide by chance, once in that many. */
 export const BUCKETS = 2 ** 18;
 
-/** No more of a record's text is looked at: it bounds the time that the event loop is held to a few milliseconds. */
+/**
+ * The most characters of a record that are read, which holds the event loop for at most a few milliseconds.
+ */
 const CHARACTERS_MAX = 65_536;
 
 /** Letters and digits; an apostrophe inside a word belongs to it. */
 const WORD = /[\p{L}\p{N}]+(?:['’][\p{L}\p{N}]+)*/gu;
 
 /**
- * The distinct words of a record and the pairs of neighbouring words, hashed with the key to numbers below `BUCKETS`,
- * ascending. Case does not count. Of a record of objects and arrays these are the words of its texts and numbers, not
- * of its fields' names.
+ * Returns the distinct words of a record and the pairs of adjacent words, hashed with the key to numbers
+ * below `BUCKETS`, ascending. Case does not count. Objects and arrays contribute the words of their texts and
+ * numbers, not of their fields' names.
  */
 export function recordWords(state: JsonValue, key: HashKey): Int32Array {
   const found: number[] = [];
@@ -23,7 +25,7 @@ export function recordWords(state: JsonValue, key: HashKey): Int32Array {
     for (const [match] of text.matchAll(WORD)) {
       const word = match.toLowerCase();
       take(word);
-      // No word has a space in it, so that a pair is never hashed as a word.
+      // No word contains a space, so that a pair is never hashed as a word.
       if (before !== null) take(`${before} ${word}`);
       before = word;
     }
@@ -32,18 +34,21 @@ export function recordWords(state: JsonValue, key: HashKey): Int32Array {
   return sorted.filter((bucket, at) => at === 0 || sorted[at - 1] !== bucket);
 }
 
-/** The texts of a record in order, together at most `CHARACTERS_MAX` characters. */
+/** Yields the texts of a record in order, together at most `CHARACTERS_MAX` characters. */
 function* boundedTexts(state: JsonValue): Generator<string> {
   let left = CHARACTERS_MAX;
   for (const text of textsOf(state)) {
     if (left <= 0) return;
-    // A word that is cut would be another word.
+    // A truncated word would be another word.
     yield text.length <= left ? text : text.slice(0, text.lastIndexOf(' ', left) + 1);
     left -= text.length + 1;
   }
 }
 
-/** A client chooses how deep a record is, so the way is a list and not the stack. */
+/**
+ * Yields the texts of a record. It uses a list instead of the stack, because clients choose the depth of a
+ * record.
+ */
 function* textsOf(state: JsonValue): Generator<string> {
   const waiting: JsonValue[] = [state];
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {

@@ -3,24 +3,26 @@ import type { LabelledExample } from './labelled-example.ts';
 
 /** A shift of each class's score, and a temperature for all of them. */
 export interface ShiftPart {
-  /** The scores are multiplied by it: the inverse of a temperature. */
+  /** The factor of the scores: the inverse of a temperature. */
   readonly scale: number;
-  /** By class. */
+  /** The shift by class. */
   readonly shift: readonly number[];
 }
 
-/** The shift is taken to be about one unit of a score, and the scale within a half of 1, until labels say otherwise. */
+/** Without labels, the shift is about one unit of a score, and the scale within a half of 1. */
 const SHIFT_PENALTY = 1;
 const SCALE_PENALTY = 4;
-/** A correction may doubt the model's scores, and not turn them round. */
+/** A correction may weaken the model's scores, but not reverse them. */
 const SCALE_MIN = 0.05;
 
-/** The scores by class after the shift. */
+/** Returns the scores by class after the shift. */
 export function shiftedScores({ scale, shift }: ShiftPart, scores: readonly number[]): Float64Array {
   return Float64Array.from(scores, (score, at) => scale * score + (shift[at] ?? 0));
 }
 
-/** The first parameter is the scale's distance from 1; the others are the shift. */
+/**
+ * Returns the part for fitting. The first parameter is the scale's distance from 1; the others are the shift.
+ */
 export function fittedShift(examples: readonly LabelledExample[], classes: number): FittedPart<ShiftPart> {
   return {
     penalties: Float64Array.from({ length: 1 + classes }, (_, at) =>

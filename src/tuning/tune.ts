@@ -6,43 +6,43 @@ import type { LabelledExample } from './labelled-example.ts';
 import { classScores, identityOf, type QuestionIdentity } from './question-identity.ts';
 import { recordWords } from './record-words.ts';
 
-/** With fewer labels than this nothing is fitted. */
+/** The fewest labels for a fit. */
 export const LABELS_MIN = 8;
 
-/** An answer that is known, and what the model says. */
+/** A known answer, with the model's scores. */
 export interface LabelledAnswer {
   readonly question: Question;
-  /** Stands for the record, whatever else was asked about it. */
+  /** Identifies the record, for all questions about it. */
   readonly record: string;
   readonly state: JsonValue;
-  /** Of the model as it is served, calibrated. */
+  /** The scores of the served model, calibrated. */
   readonly scores: readonly number[];
-  /** Classes as `classesOf` numbers them. */
+  /** The index of the answer, with classes as in `classesOf`. */
   readonly answer: number;
   readonly target: readonly number[];
 }
 
-/** A question that is asked of several records, with its labels. */
+/** A question about several records, with its labels. */
 export interface LabelledQuestionSet {
   readonly question: Question;
   readonly identity: QuestionIdentity;
   readonly examples: readonly LabelledExample[];
-  /** Records with more than one answer. */
+  /** The number of records with more than one answer. */
   readonly conflicts: number;
 }
 
-/** Why nothing was fitted for a question. */
+/** The reason why nothing was fitted for a question. */
 export type NotFitted = 'too_few_labels' | 'one_class';
 
-/** What became of a question. */
+/** The result of tuning a question. */
 export interface TunedQuestion extends Omit<LabelledQuestionSet, 'examples'> {
   readonly labels: number;
   readonly fitted: ChosenCorrection | NotFitted;
 }
 
 /**
- * The answers by question, in the order in which questions first occur. A record that was labelled several times counts
- * once, with the shares of its answers.
+ * Returns the answers by question, in the order in which questions first occur. A record with several labels
+ * counts once, with the shares of its answers.
  */
 export function labelledQuestions(
   answers: readonly LabelledAnswer[],
@@ -77,7 +77,7 @@ interface IdentifiedAnswer {
   readonly identity: QuestionIdentity;
 }
 
-/** One record's answers to one question as an example; none where there is no answer. */
+/** Returns one record's answers to one question as an example; none where there is no answer. */
 function exampleOf(
   labels: readonly IdentifiedAnswer[],
   wordsOf: (answer: LabelledAnswer) => Int32Array,
@@ -100,14 +100,14 @@ function exampleOf(
   ];
 }
 
-/** Fits that `tuneQuestions` makes at most. */
+/** Returns the most fits of `tuneQuestions`. */
 export function fitsOf(sets: readonly LabelledQuestionSet[]): number {
   return FITS * sets.filter((set) => notFitted(set) === null).length;
 }
 
 /**
- * The correction of every question that has enough labels; the same for the same seed behind `order`. Rejects with what
- * `onFit` rejects with, which is called before each fit.
+ * Returns the correction of every question with enough labels; the same for the same seed behind `order`.
+ * Calls `onFit` before each fit, and rejects as it does.
  */
 export async function tuneQuestions(
   sets: readonly LabelledQuestionSet[],

@@ -9,7 +9,7 @@ import { InvalidCriteria } from '../questions/question-fields.ts';
 import type { Correction } from './correction.ts';
 import { BUCKETS } from './record-words.ts';
 
-/** Another version may mean other numbers: a file of it is refused. */
+/** A file of another version is refused, because its numbers may have another meaning. */
 const VERSION = 1;
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
@@ -19,15 +19,15 @@ const CLOSED = { additionalProperties: false };
 const BeforeAndAfter = <Schema extends TSchema>(value: Schema) =>
   Type.Object({ before: value, after: value }, CLOSED);
 
-/** The first line of the file: what all corrections depend on. */
+/** The first line of the file: the facts that all corrections depend on. */
 const Header = Type.Object(
   {
     format: Type.Literal('tds-tuning'),
     version: Type.Literal(VERSION),
-    /** Of the weights that the labels were compared with, or the fingerprint of upstreams. */
+    /** The checksum of the tuned weights, or the fingerprint of upstreams. */
     weights_sha256: Sha256,
     profile: Type.String(),
-    /** The id of the model in the catalog that was tuned; null where it was tuned from a file. */
+    /** The catalog's id of the tuned model; null where it was tuned from a file. */
     model: Type.Union([Type.String(), Type.Null()]),
     /** The key of the hashed words. */
     hash_key: Type.Tuple([Integer32, Integer32]),
@@ -39,7 +39,7 @@ const Header = Type.Object(
       },
       CLOSED,
     ),
-    /** How many lines follow. */
+    /** The number of lines that follow. */
     questions: Type.Integer({ minimum: 1 }),
   },
   CLOSED,
@@ -54,7 +54,7 @@ const Line = Type.Object(
   {
     question: Type.Unknown(),
     mode: Type.Union(MODES.map((mode) => Type.Literal(mode))),
-    /** Of scores that are not calibrated. */
+    /** The factor of uncalibrated scores. */
     scale: Type.Number({ exclusiveMinimum: 0 }),
     shift: Type.Array(Type.Number(), { minItems: 2 }),
     words: Type.Union([
@@ -68,7 +68,7 @@ const Line = Type.Object(
       ),
     ]),
     labels: Type.Integer({ minimum: 1 }),
-    /** Out of fold. */
+    /** Measured out of fold. */
     accuracy: BeforeAndAfter(Share),
     loss: BeforeAndAfter(Type.Number({ minimum: 0 })),
     /** The share of each class among the answers at tuning, out of fold. */
@@ -77,7 +77,7 @@ const Line = Type.Object(
   CLOSED,
 );
 
-/** A question with its correction, and what that is worth. */
+/** A question with its correction, and the measured effect. */
 export interface TuningEntry
   extends Correction,
     Readonly<Pick<Static<typeof Line>, 'mode' | 'labels' | 'accuracy' | 'loss'>> {
@@ -96,7 +96,7 @@ export class TuningUnusable extends Error {
   override readonly name = 'TuningUnusable';
 }
 
-/** The text of a tuning file: a JSON line for what all depends on, and one for each question. */
+/** Returns the text of a tuning file: a JSON line for the header, and one for each question. */
 export function writeTuning({ header, entries }: TuningContent): string {
   const first = { format: 'tds-tuning', version: VERSION, ...header, questions: entries.length };
   const lines: WritableJson[] = [
@@ -110,7 +110,7 @@ export function writeTuning({ header, entries }: TuningContent): string {
   return lines.map((line) => `${writeJson(line)}\n`).join('');
 }
 
-/** The content of a tuning file. Throws `TuningUnusable` for any other text, also for one that ends too early. */
+/** Parses a tuning file. Throws `TuningUnusable` for any other text, and for a truncated one. */
 export function readTuning(text: string): TuningContent {
   const [first = '', ...lines] = text.split('\n');
   const header = parsed(first);
@@ -136,7 +136,7 @@ function parsed(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    // Nothing is lost: the caller refuses a line that is no header or entry.
+    // Nothing is lost: the caller refuses a line that is neither header nor entry.
     return undefined;
   }
 }
@@ -161,7 +161,7 @@ function entryOf(line: string, line_number: number): TuningEntry {
   return { ...value, question };
 }
 
-/** The question as a request with it would be read; undefined where there is none. */
+/** Returns the question as in a request; undefined where there is none. */
 function questionIn(line: string): Question | undefined {
   try {
     const value = readJson(line);

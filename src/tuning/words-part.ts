@@ -1,20 +1,26 @@
 import { type FittedPart, keptNumber } from './fitted-part.ts';
 import type { LabelledExample } from './labelled-example.ts';
 
-/** What the words of a record add to the scores. */
+/** The contribution of a record's words to the scores. */
 export interface WordsPart {
   /** Hashed words and pairs of words, ascending. */
   readonly buckets: readonly number[];
-  /** `weights[i * classes + k]` is what bucket `i` adds to class `k`. */
+  /** `weights[i * classes + k]` is the contribution of bucket `i` to class `k`. */
   readonly weights: readonly number[];
 }
 
-/** A word of one record only tells nothing of others, and would give away that record. */
+/**
+ * The fewest records of a word: a word of one record shows nothing about others, and would reveal that
+ * record.
+ */
 const RECORDS_MIN = 2;
 /** The most words times classes that are fitted: the rarest are left out. */
 const PARAMETERS_MAX = 2 ** 19;
 
-/** Adds what the words of a record say. They count less the more of them are known: a long record is no surer. */
+/**
+ * Adds the contribution of a record's words. Each weighs less the more of them are known, because a long
+ * record is no more certain.
+ */
 export function addWordScores(
   { buckets, weights }: WordsPart,
   words: Int32Array,
@@ -34,12 +40,12 @@ function addWeights(weights: ArrayLike<number>, places: Int32Array, scores: Floa
   }
 }
 
-/** What each of a record's known words counts. */
+/** Returns the weight of each known word of a record. */
 function wordValue({ length }: Int32Array): number {
   return length === 0 ? 0 : 1 / Math.sqrt(length);
 }
 
-/** Where the words that are among the buckets lie there; both ascend. */
+/** Returns the indexes of the words in the buckets; both ascend. */
 function placesIn(buckets: ArrayLike<number>, words: Int32Array): Int32Array {
   const places: number[] = [];
   let place = 0;
@@ -50,7 +56,10 @@ function placesIn(buckets: ArrayLike<number>, words: Int32Array): Int32Array {
   return Int32Array.from(places);
 }
 
-/** The buckets that enough of the records have, ascending: the most frequent ones where there are too many. */
+/**
+ * Returns the buckets that enough of the records have, ascending: the most frequent ones where there are too
+ * many.
+ */
 function knownBuckets(examples: readonly LabelledExample[], classes: number): readonly number[] {
   const counts = new Map<number, number>();
   for (const { words } of examples) for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
@@ -62,7 +71,10 @@ function knownBuckets(examples: readonly LabelledExample[], classes: number): re
     .sort((one, other) => one - other);
 }
 
-/** The parameters lie as `WordsPart.weights` do; all have the same penalty. */
+/**
+ * Returns the part for fitting. Its parameters are ordered as `WordsPart.weights`, and all have the same
+ * penalty.
+ */
 export function fittedWords(
   examples: readonly LabelledExample[],
   classes: number,

@@ -9,7 +9,7 @@ const WORDS_MAX = 25;
 const OPENER = /^(?:What|Whether|Whoever)\b/;
 
 /** Folders in which no comment begins with one of these openers. */
-const FOLDERS_WITHOUT_OPENERS = ['bench', 'db', 'native', 'test'];
+const FOLDERS_WITHOUT_OPENERS = ['bench', 'db', 'native', 'src', 'test'];
 
 /** A comment that begins its line; lines of `//` that follow each other are one. */
 const COMMENT = /^[ \t]*(?:\/\*[\s\S]*?\*\/|\/\/.*(?:\n[ \t]*\/\/.*)*)/gm;
