@@ -34,7 +34,18 @@ export type TakeTurn = <Result>(
   signal: AbortSignal,
 ) => Promise<Result>;
 
+/** Corrections of the scores of one request, which belong to one set of weights. */
+export interface ScoreCorrection {
+  /** As in `EngineFacts`: the weights and the profile that the corrections were fitted on. */
+  readonly weights_sha256: string;
+  readonly profile: string;
+  /** Returns the scores of the question at `index`, from those without calibration; undefined to leave them. */
+  correct(index: number, scores: readonly number[]): readonly number[] | undefined;
+}
+
 export interface EvaluateOptions {
+  /** In place of the calibration, for the questions that it corrects; none by default. */
+  readonly correction?: ScoreCorrection | undefined;
   /** The organization. Kept prefixes are not reused outside it. */
   readonly scope: string;
   readonly signal?: AbortSignal;

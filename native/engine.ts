@@ -25,6 +25,7 @@ export type {
   EngineFacts,
   EvaluateOptions,
   PlanTurn,
+  ScoreCorrection,
   ScoringPlanner,
   TakeTurn,
 } from './decision-engine.ts';

@@ -1,5 +1,12 @@
 import { applyTemperature, type Calibration } from './calibration.ts';
-import type { DecisionEngine, DecisionPlanner, EvaluateOptions, TakeTurn } from './decision-engine.ts';
+import type {
+  DecisionEngine,
+  DecisionPlanner,
+  EvaluateOptions,
+  ScoreCorrection,
+  TakeTurn,
+} from './decision-engine.ts';
+import { EvaluationFailed } from './errors.ts';
 import { type PlanLogits, planTokens } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.ts';
 import type { EvaluatorCounts, PlanEvaluator } from './plan-evaluator.ts';
@@ -43,7 +50,8 @@ export class ProfiledEngine implements DecisionEngine {
     const failure = new AbortController();
     const signal =
       options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
-    const { scope, takeTurn = atOnce } = options;
+    const { scope, takeTurn = atOnce, correction } = options;
+    this.#requireFits(correction);
     const { evaluator } = this;
     const evaluations: Promise<PlanLogits>[] = [];
     const slices = new Slices();
@@ -66,15 +74,27 @@ export class ProfiledEngine implements DecisionEngine {
       }
       const scores = this.profile.scores(input, plans, await Promise.all(evaluations));
       const { calibration } = this;
-      if (calibration === undefined) return scores;
-      return input.questions.map((question, index) =>
-        applyTemperature(scores[index] ?? [], question, calibration.temperatures[input.mode]),
-      );
+      return input.questions.map((question, index) => {
+        const own = scores[index] ?? [];
+        const corrected = correction?.correct(index, own);
+        if (corrected !== undefined || calibration === undefined) return corrected ?? own;
+        return applyTemperature(own, question, calibration.temperatures[input.mode]);
+      });
     } catch (error) {
       failure.abort(error);
       await Promise.allSettled(evaluations);
       throw error;
     }
+  }
+
+  /** Throws `EvaluationFailed` for corrections that were fitted on other weights. */
+  #requireFits(correction: ScoreCorrection | undefined): void {
+    const { weights_sha256, profile } = this.facts;
+    if (correction === undefined) return;
+    if (correction.weights_sha256 === weights_sha256 && correction.profile === profile) return;
+    throw new EvaluationFailed(
+      `The tuning was fitted on other weights (SHA-256 ${correction.weights_sha256} by ${correction.profile}) than are loaded: tune again.`,
+    );
   }
 
   counts(): EvaluatorCounts {

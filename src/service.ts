@@ -195,6 +195,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const catalog = new Catalog(database.catalog);
   const models = new Models({
     openPlanner: parts.openPlanner,
+    readTuning: (model_id) => store.catalog.findTuning(model_id),
     openUpstreams: (model) =>
       new UpstreamModel(model, {
         ...parts.upstreams,

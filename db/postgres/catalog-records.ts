@@ -1,8 +1,13 @@
 import { asc, eq, getTableColumns } from 'drizzle-orm';
-import type { CatalogModel, CatalogRecords, ModelAlias } from '../../src/catalog/catalog-records.ts';
+import type {
+  CatalogModel,
+  CatalogRecords,
+  ModelAlias,
+  ModelTuning,
+} from '../../src/catalog/catalog-records.ts';
 import type { Executor } from './connection.ts';
 import { firstRow } from './first-row.ts';
-import { modelAliases, models } from './schema.ts';
+import { modelAliases, models, modelTunings } from './schema.ts';
 
 /** The model catalog in PostgreSQL. */
 export class PostgresCatalogRecords implements CatalogRecords {
@@ -43,9 +48,21 @@ export class PostgresCatalogRecords implements CatalogRecords {
     await this.#executor.update(models).set(values).where(eq(models.id, id));
   }
 
+  async findTuning(model_id: string): Promise<string | undefined> {
+    const found = await firstRow(
+      this.#executor.select().from(modelTunings).where(eq(modelTunings.model_id, model_id)),
+    );
+    return found?.tuning;
+  }
+
+  async insertTuning(tuning: ModelTuning): Promise<void> {
+    await this.#executor.insert(modelTunings).values(tuning);
+  }
+
   async deleteModel(id: string): Promise<void> {
     await this.#executor.transaction(async (transaction) => {
       await transaction.delete(modelAliases).where(eq(modelAliases.model_id, id));
+      await transaction.delete(modelTunings).where(eq(modelTunings.model_id, id));
       await transaction.delete(models).where(eq(models.id, id));
     });
   }

@@ -509,6 +509,12 @@ export const models = pgTable(
     profile: text(),
     /** The servers that answer instead of weights, as JSON; null for none. */
     upstreams: json<UpstreamPool>(),
+    /** The model whose weights or upstreams a tuned model shares; null for a model of its own. */
+    base_id: text().references((): AnyPgColumn => models.id),
+    /** The SHA-256 of the text in `model_tunings`; null for a model that is not tuned. */
+    tuning_sha256: text(),
+    /** The only organization that sees the model; null for all. */
+    organization_id: text().references(() => organizations.id),
   },
   (table) => [
     check('models_kind', sql`${table.kind} IN ('decision', 'chat')`),
@@ -519,6 +525,14 @@ export const models = pgTable(
     ),
   ],
 );
+
+/** The corrections of tuned models: the text of a tuning file. Beside the models, because each request reads those. */
+export const modelTunings = pgTable('model_tunings', {
+  model_id: text()
+    .primaryKey()
+    .references(() => models.id),
+  tuning: text().notNull(),
+});
 
 /** Other names of models. A model's id takes precedence over an alias. */
 export const modelAliases = pgTable('model_aliases', {

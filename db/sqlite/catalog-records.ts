@@ -1,7 +1,12 @@
 import { asc, eq, getTableColumns, sql } from 'drizzle-orm';
-import type { CatalogModel, CatalogRecords, ModelAlias } from '../../src/catalog/catalog-records.ts';
+import type {
+  CatalogModel,
+  CatalogRecords,
+  ModelAlias,
+  ModelTuning,
+} from '../../src/catalog/catalog-records.ts';
 import type { Db } from './connection.ts';
-import { modelAliases, models } from './schema.ts';
+import { modelAliases, models, modelTunings } from './schema.ts';
 import type { Access } from './transactions.ts';
 
 /** Prepares the statements of every request, once for a connection. */
@@ -61,9 +66,20 @@ export class SqliteCatalogRecords implements CatalogRecords {
     return this.#access.write(() => this.#db.update(models).set(values).where(eq(models.id, id)).run());
   }
 
+  findTuning(model_id: string): Promise<string | undefined> {
+    return this.#access.read(
+      () => this.#db.select().from(modelTunings).where(eq(modelTunings.model_id, model_id)).get()?.tuning,
+    );
+  }
+
+  insertTuning(tuning: ModelTuning): Promise<void> {
+    return this.#access.write(() => this.#db.insert(modelTunings).values(tuning).run());
+  }
+
   deleteModel(id: string): Promise<void> {
     return this.#access.write(() => {
       this.#db.delete(modelAliases).where(eq(modelAliases.model_id, id)).run();
+      this.#db.delete(modelTunings).where(eq(modelTunings.model_id, id)).run();
       this.#db.delete(models).where(eq(models.id, id)).run();
     });
   }

@@ -91,12 +91,25 @@ export interface CatalogModel {
   readonly profile: string | null;
   /** Null for a model without upstreams. */
   readonly upstreams: UpstreamPool | null;
+  /** The model whose weights a tuned model shares; null for a model that is not tuned. */
+  readonly base_id: string | null;
+  /** The SHA-256 in hex of the text of its tuning; null for a model that is not tuned. */
+  readonly tuning_sha256: string | null;
+  /** The only organization that sees the model; null for all. */
+  readonly organization_id: string | null;
 }
 
 /** Another name of a model. */
 export interface ModelAlias {
   readonly alias: string;
   readonly model_id: string;
+}
+
+/** The corrections of a tuned model. */
+export interface ModelTuning {
+  readonly model_id: string;
+  /** The text of a tuning file. */
+  readonly tuning: string;
 }
 
 /** The stored models and their aliases. */
@@ -109,7 +122,10 @@ export interface CatalogRecords {
   /** Inserts the model unless its id exists. Resolves with true if it was inserted. */
   insertModelIfMissing(model: CatalogModel): Promise<boolean>;
   updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void>;
-  /** Deletes the model with its aliases. */
+  /** Returns the text of a tuned model's tuning. */
+  findTuning(model_id: string): Promise<string | undefined>;
+  insertTuning(tuning: ModelTuning): Promise<void>;
+  /** Deletes the model with its aliases and its tuning. */
   deleteModel(id: string): Promise<void>;
 
   findAlias(alias: string): Promise<ModelAlias | undefined>;

@@ -24,7 +24,14 @@ export interface UpstreamModelEntry extends LiveModel {
 }
 
 /** A live decision model, with its source of answers and its price. */
-export type ServedModelEntry = DecisionModelEntry | UpstreamModelEntry;
+export type ServedModelEntry = DecisionModelEntry | UpstreamModelEntry | TunedModelEntry;
+
+/** A live model that corrects the answers of another one, with its weights. */
+export interface TunedModelEntry extends LiveModel {
+  readonly base: DecisionModelEntry;
+  /** As in `CatalogModel`. */
+  readonly tuning_sha256: string;
+}
 
 /** The model of a request to `/v1/systemone` that names none. */
 export const DEFAULT_MODEL = 'decision-1';
@@ -40,6 +47,9 @@ export const DESCRIPTIONS: Readonly<Record<CatalogModel['kind'], string>> = {
 
 const NO_WEIGHTS = { weights: null, weights_sha256: null, profile: null, upstreams: null } as const;
 
+/** The fields of a model that is not tuned, for every organization. */
+export const NOT_TUNED = { base_id: null, tuning_sha256: null, organization_id: null } as const;
+
 /** The models of a new database (contract: models). */
 const INITIAL_MODELS: readonly CatalogModel[] = [
   {
@@ -51,6 +61,7 @@ const INITIAL_MODELS: readonly CatalogModel[] = [
     input_price_micros_per_million_tokens: MICROS_PER_DOLLAR / 2,
     released_at_ms: Date.UTC(2026, 10, 1),
     ...NO_WEIGHTS,
+    ...NOT_TUNED,
     weights: EMBEDDED,
   },
   {
@@ -62,6 +73,7 @@ const INITIAL_MODELS: readonly CatalogModel[] = [
     input_price_micros_per_million_tokens: null,
     released_at_ms: null,
     ...NO_WEIGHTS,
+    ...NOT_TUNED,
   },
 ];
 
@@ -89,10 +101,19 @@ export class Catalog {
     this.#records = records;
   }
 
-  /** Returns the open model of that id or alias; undefined when it does not exist or is not open yet. */
-  async findLive(name: string): Promise<CatalogModel | undefined> {
+  /**
+   * Returns the open model of that id or alias that the organization may ask; undefined when it does not exist or is
+   * not open yet.
+   */
+  async findLive(name: string, organization_id: string): Promise<CatalogModel | undefined> {
     const model = (await this.#records.findModel(name)) ?? (await this.#records.findModelByAlias(name));
-    return model !== undefined && isOpen(model) ? model : undefined;
+    if (model === undefined || !isSeenBy(organization_id)(model)) return undefined;
+    return isOpen(model, await this.#baseOf(model)) ? model : undefined;
+  }
+
+  /** Returns the decision model of a row that was just read, as `asDecisionModel`. */
+  async served(model: CatalogModel): Promise<ServedModelEntry | null> {
+    return asDecisionModel(model, await this.#baseOf(model));
   }
 
   /** Returns all models by id, including those that are coming soon. */
@@ -100,24 +121,50 @@ export class Catalog {
     return this.#records.allModels();
   }
 
-  /** Returns the open models by id. */
-  async listLive(): Promise<CatalogModel[]> {
-    return (await this.list()).filter(isOpen);
+  /** Returns the open models that the organization may ask, by id. */
+  async listLive(organization_id: string): Promise<CatalogModel[]> {
+    const models = await this.list();
+    return models.filter((model) => isSeenBy(organization_id)(model) && isOpen(model, baseIn(models, model)));
   }
 
-  /** Returns the open decision models by id. */
+  /** Returns the open decision models by id, those of one organization too. */
   async listDecisionModels(): Promise<ServedModelEntry[]> {
-    return (await this.list()).map(asDecisionModel).filter((model) => model !== null);
+    const models = await this.list();
+    return models
+      .map((model) => asDecisionModel(model, baseIn(models, model)))
+      .filter((model) => model !== null);
+  }
+
+  /** Returns the open decision models by id that every organization may ask. */
+  async listCommonModels(): Promise<ServedModelEntry[]> {
+    const models = await this.list();
+    return models
+      .filter((model) => model.organization_id === null)
+      .map((model) => asDecisionModel(model, baseIn(models, model)))
+      .filter((model) => model !== null);
+  }
+
+  async #baseOf({ base_id }: CatalogModel): Promise<CatalogModel | undefined> {
+    return base_id === null ? undefined : await this.#records.findModel(base_id);
   }
 }
 
-/** Returns true for a decision model with weights or upstreams. */
+function baseIn(models: readonly CatalogModel[], { base_id }: CatalogModel): CatalogModel | undefined {
+  return base_id === null ? undefined : models.find(({ id }) => id === base_id);
+}
+
+function isSeenBy(organization_id: string): (model: CatalogModel) => boolean {
+  return (model) => model.organization_id === null || model.organization_id === organization_id;
+}
+
+/** Returns true for a decision model with weights, of its own or of its base, or upstreams. */
 export function isServed({
   kind,
   weights,
   upstreams,
-}: Pick<CatalogModel, 'kind' | 'weights' | 'upstreams'>): boolean {
-  return kind === 'decision' && (weights !== null || upstreams !== null);
+  base_id,
+}: Pick<CatalogModel, 'kind' | 'weights' | 'upstreams' | 'base_id'>): boolean {
+  return kind === 'decision' && (weights !== null || upstreams !== null || base_id !== null);
 }
 
 /** Returns true for a model of a new database, which every start restores. */
@@ -125,21 +172,28 @@ export function isInitialModel(id: string): boolean {
   return INITIAL_MODELS.some((model) => model.id === id);
 }
 
-/** Returns true for a live model. A decision model must also have weights or upstreams. */
-function isOpen(model: CatalogModel): boolean {
+/**
+ * Returns true for a live model. A decision model must also have weights or upstreams, and a tuned one an open base.
+ */
+function isOpen(model: CatalogModel, base: CatalogModel | undefined): boolean {
+  if (model.base_id !== null && (base === undefined || !isOpen(base, undefined))) return false;
   return model.status === 'live' && (model.kind !== 'decision' || isServed(model));
 }
 
 /**
  * Returns the model as a decision model; null unless it is live and has weights or upstreams, a price and a
- * context.
+ * context. `base` is the row of a tuned model's base, which must be all of that too.
  */
-export function asDecisionModel(model: CatalogModel): ServedModelEntry | null {
+export function asDecisionModel(model: CatalogModel, base?: CatalogModel): ServedModelEntry | null {
   const { id, context_tokens, input_price_micros_per_million_tokens } = model;
-  const { weights, weights_sha256, profile, upstreams } = model;
+  const { weights, weights_sha256, profile, upstreams, tuning_sha256 } = model;
   if (model.kind !== 'decision' || model.status !== 'live') return null;
   if (context_tokens === null || input_price_micros_per_million_tokens === null) return null;
   const live = { id, input_price_micros_per_million_tokens, context_tokens };
+  if (tuning_sha256 !== null) {
+    const own = base === undefined ? null : asDecisionModel(base);
+    return own !== null && 'weights' in own ? { ...live, base: own, tuning_sha256 } : null;
+  }
   if (upstreams !== null) return { ...live, upstreams };
   return weights === null ? null : { ...live, weights, weights_sha256, profile };
 }

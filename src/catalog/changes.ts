@@ -6,7 +6,7 @@ import type { Records, Store } from '../store.ts';
 import type { TrailAction } from '../trail/actions.ts';
 import { recordAct } from '../trail/record.ts';
 import type { TrailDetail } from '../trail/trail-records.ts';
-import { isInitialModel, isServed } from './catalog.ts';
+import { isInitialModel, isServed, NOT_TUNED } from './catalog.ts';
 import type {
   CatalogModel,
   CatalogRecords,
@@ -40,10 +40,23 @@ async function change<T>(
 }
 
 /** A new model of the catalog. */
-export type NewModel = Omit<CatalogModel, 'status' | 'released_at_ms' | 'upstreams' | keyof ModelWeights>;
+export type NewModel = Omit<
+  CatalogModel,
+  'status' | 'released_at_ms' | 'upstreams' | keyof ModelWeights | keyof typeof NOT_TUNED
+>;
 
-/** The weights of a new model, or its upstreams. */
-export type NewSource = ModelWeights | { readonly upstreams: UpstreamPool };
+/** The corrections of a new model, which shares the weights of another one. */
+export interface NewTuning {
+  readonly base_id: string;
+  /** As in `CatalogModel`. */
+  readonly tuning_sha256: string;
+  readonly organization_id: string | null;
+  /** The text of the tuning file, which the caller has checked. */
+  readonly tuning: string;
+}
+
+/** The weights of a new model, or its upstreams, or its tuning. */
+export type NewSource = ModelWeights | { readonly upstreams: UpstreamPool } | NewTuning;
 
 /** The names that clients may write as `model`: no character that a terminal or a log interprets. */
 const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$/;
@@ -133,16 +146,19 @@ async function insertClosed(
   source: NewSource | null,
 ): Promise<CatalogModel> {
   await requireAddable(catalog, model);
+  const { tuning, ...own } = source !== null && 'tuning' in source ? source : { ...source, tuning: null };
   await catalog.insertModel({
     ...model,
     weights: null,
     weights_sha256: null,
     profile: null,
     upstreams: null,
-    ...source,
+    ...NOT_TUNED,
+    ...own,
     status: 'coming_soon',
     released_at_ms: null,
   });
+  if (tuning !== null) await catalog.insertTuning({ model_id: model.id, tuning });
   return requireModel(catalog, model.id);
 }
 
@@ -186,6 +202,10 @@ export function removeModel(context: CatalogContext, actor: Actor, id: string): 
       throw new CatalogChangeRefused(
         `${id} comes with the program and cannot be removed: close it with "tds model close ${id}".`,
       );
+    }
+    const tuned = (await catalog.allModels()).find(({ base_id }) => base_id === id);
+    if (tuned !== undefined) {
+      throw new CatalogChangeRefused(`${tuned.id} is a tuning of ${id}: remove it first.`);
     }
     await catalog.deleteModel(id);
     return model;

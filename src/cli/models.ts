@@ -28,6 +28,7 @@ import {
 import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
+import { checkTuning } from './check-tuning.ts';
 import { checkUpstreams, checkVocabulary } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
@@ -56,17 +57,29 @@ interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
   readonly description?: string;
   readonly context?: number;
   readonly price?: number;
+  readonly tuning?: string;
+  readonly organization?: string;
 }
 
 /** Returns the model without empty fields: most have no weights of their own, or no checked ones. */
-function shown({ weights, weights_sha256, profile, upstreams, ...model }: CatalogModel): object {
+function shown(row: CatalogModel): object {
+  const { weights, weights_sha256, profile, upstreams, ...others } = row;
+  const { base_id, tuning_sha256, organization_id, ...model } = others;
   return {
     ...model,
     ...(weights === null ? {} : { weights }),
     ...(weights_sha256 === null ? {} : { weights_sha256 }),
     ...(profile === null ? {} : { profile }),
     ...(upstreams === null ? {} : { upstreams }),
+    ...(base_id === null ? {} : { base_id, tuning_sha256 }),
+    ...(organization_id === null ? {} : { organization_id }),
   };
+}
+
+/** Returns the base of a tuned model, and who may ask it; null for other models. */
+function formatBase({ base_id, organization_id }: CatalogModel): string | null {
+  if (base_id === null) return null;
+  return `tuning of ${base_id}${organization_id === null ? '' : `, for ${organization_id}`}`;
 }
 
 function formatPrice({ input_price_micros_per_million_tokens: price_micros }: CatalogModel): string {
@@ -130,7 +143,7 @@ export function registerModels(program: Command): void {
         row.id,
         row.kind,
         row.status,
-        row.weights ?? (row.upstreams === null ? '-' : formatUpstreams(row.upstreams)),
+        row.weights ?? formatBase(row) ?? (row.upstreams === null ? '-' : formatUpstreams(row.upstreams)),
         row.profile ?? row.upstreams?.protocol ?? '-',
         row.context_tokens === null ? '-' : String(row.context_tokens),
         formatPrice(row),
@@ -235,6 +248,7 @@ function registerAdd(parent: Command): void {
       'tds model add decision-2 --weights /var/lib/models/decision-2.gguf --price 0.75',
       'tds model add kev-4b --upstream http://10.0.0.3:8080,http://10.0.0.4:8080 --price 0.75',
       'tds model add kev-4b --upstream http://10.0.0.3:8080,weight=3,http://10.0.0.4:8080,timeout=20,token-file=/etc/tds/b.token --price 0.75',
+      'tds model add support-1 --tuning support.tuning --organization Acme',
       'tds model add qwen-4b --upstream http://10.0.0.5:8000 --protocol openai --upstream-model Qwen/Qwen3-4B --vocabulary /var/lib/models/qwen3-4b.gguf --price 0.75',
     ],
   })
@@ -268,6 +282,14 @@ function registerAdd(parent: Command): void {
       '--timeout <seconds>',
       'time in which an upstream must answer before another one is asked (default: 60)',
       answerTimeout,
+    )
+    .option(
+      '--tuning <file>',
+      'in the place of weights: corrections of "tds tune", for a model whose weights the catalog has; they share its memory',
+    )
+    .option(
+      '--organization <organization>',
+      'with --tuning: the only organization (id or name) that sees the model and may ask it',
     )
     .option('--closed', 'keep it closed until "tds model open"')
     .option('--description <text>', 'one sentence for the model list')
@@ -334,8 +356,12 @@ async function add(
     context_tokens: options.context ?? null,
     input_price_micros_per_million_tokens: options.price ?? null,
   };
-  const { weights: path, upstream: given } = options;
-  if (path !== undefined && given !== undefined) throw new CommandFailed('Give --weights or --upstream.');
+  const { weights: path, upstream: given, tuning } = options;
+  if ([path, given, tuning].filter((source) => source !== undefined).length > 1) {
+    throw new CommandFailed('Give one of --weights, --upstream and --tuning.');
+  }
+  if (tuning !== undefined) return await addTuned(context, model, tuning, options);
+  if (options.organization !== undefined) throw new CommandFailed('Give --organization with --tuning.');
   const check = checkOf(id, options);
   if (check === null) return await addModel(context, OPERATOR, model);
   if (kind !== 'decision') {
@@ -351,6 +377,32 @@ async function add(
   return options.closed
     ? await addModel(context, OPERATOR, checked, source)
     : await addOpenModel(context, OPERATOR, checked, source);
+}
+
+/** Adds a model that corrects the answers of another one, at that one's price unless another is given. */
+async function addTuned(
+  context: DataContext,
+  model: NewModel,
+  path: string,
+  options: AddOptions,
+): Promise<CatalogModel> {
+  if (model.kind !== 'decision') {
+    throw new CommandFailed(`A tuning corrects decision models only, not ${model.id}.`);
+  }
+  if (options.context !== undefined) {
+    throw new CommandFailed('A tuned model reads as many tokens as its base: leave --context away.');
+  }
+  await requireAddable(context.store.catalog, model);
+  const { source, base } = await checkTuning(context, path, options.organization);
+  const { context_tokens, input_price_micros_per_million_tokens: base_price } = base;
+  const tuned = {
+    ...model,
+    context_tokens,
+    input_price_micros_per_million_tokens: model.input_price_micros_per_million_tokens ?? base_price,
+  };
+  return options.closed
+    ? await addModel(context, OPERATOR, tuned, source)
+    : await addOpenModel(context, OPERATOR, tuned, source);
 }
 
 /** The weights or upstreams of a new model, and its context in tokens. */

@@ -1,7 +1,7 @@
 import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import { MissingKey } from '../accounts/key-format.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
-import { asDecisionModel, type ServedModelEntry } from '../catalog/catalog.ts';
+import type { ServedModelEntry } from '../catalog/catalog.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import { modelNotFound } from './explained-refusals.ts';
@@ -80,7 +80,7 @@ export async function checkRequest(
   const missing = missingField(body);
   if (missing !== null) return missing;
   if (model_id instanceof Refusal) return model_id;
-  const model = await findModel(services, call, model_id);
+  const model = await findModel(services, call, model_id, caller.organization_id);
   if (model instanceof Refusal) return model;
   const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
   if (request instanceof Refusal) return request;
@@ -91,11 +91,12 @@ async function findModel(
   services: CheckingServices,
   call: AskedCall,
   id: string,
+  organization_id: string,
 ): Promise<ServedModelEntry | Refusal> {
   try {
-    const found = await services.catalog.findLive(id);
-    if (found === undefined) return modelNotFound(await services.catalog.listLive());
-    return asDecisionModel(found) ?? new Refusal('wrong_endpoint', { param: 'model' });
+    const found = await services.catalog.findLive(id, organization_id);
+    if (found === undefined) return modelNotFound(await services.catalog.listLive(organization_id));
+    return (await services.catalog.served(found)) ?? new Refusal('wrong_endpoint', { param: 'model' });
   } catch (error) {
     return failed(services, call, 'catalog', 'catalog_unavailable', error);
   }

@@ -161,7 +161,7 @@ async function callTool(services: McpServices, call: ToolCall): Promise<CallTool
     case 'decide':
       return await decideTool(services, call);
     case 'list_models':
-      return await modelsTool(services, context);
+      return await modelsTool(services, call);
     case 'usage':
       return await usageTool(services, call);
   }
@@ -196,10 +196,10 @@ async function decideTool(
 
 async function modelsTool(
   { catalog, problems }: McpServices,
-  { request_id }: RequestContext,
+  { caller, context: { request_id } }: ToolCall,
 ): Promise<CallToolResult> {
   try {
-    return toolResult({ models: modelsOf(await catalog.listLive()) });
+    return toolResult({ models: modelsOf(await catalog.listLive(caller.organization_id)) });
   } catch (error) {
     problems.report({ request_id, step: 'catalog', code: 'catalog_unavailable', error });
     return toolError(new Refusal('catalog_unavailable'), request_id);

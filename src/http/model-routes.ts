@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox';
-import { type KeyDirectory, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
+import { type Caller, type KeyDirectory, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import { extractKey, MissingKey } from '../accounts/key-format.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { type Catalog, DEFAULT_MODEL, OWNED_BY } from '../catalog/catalog.ts';
@@ -90,9 +90,9 @@ export function modelRoutes(services: ModelServices): readonly Route[] {
         asks_model: false,
       },
       handle: (request, context) =>
-        answer(services, request, context, async (live, limits) => {
+        answer(services, request, context, async (live, { limits, organization_id }) => {
           const name = pathParameter(MODEL_PATH, request);
-          const model = name === null ? undefined : await services.catalog.findLive(name);
+          const model = name === null ? undefined : await services.catalog.findLive(name, organization_id);
           return model === undefined ? modelNotFound(live) : listedModel(model, limits);
         }),
     }),
@@ -118,7 +118,7 @@ async function answer<Code extends ModelCode>(
 /** Returns the response about the live models for an organization with these limits. May read the catalog. */
 type Show<Code extends ModelCode> = (
   live: readonly CatalogModel[],
-  limits: TierLimits | null,
+  caller: Pick<Caller, 'limits' | 'organization_id'>,
 ) => WritableJson | Refusal<Code> | Promise<WritableJson | Refusal<Code>>;
 
 async function showModels<Code extends ModelCode>(
@@ -145,12 +145,12 @@ async function showModels<Code extends ModelCode>(
   if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
   context.caller = caller;
   return await orRefuse(
-    async () => await show(await services.catalog.listLive(), caller.limits),
+    async () => await show(await services.catalog.listLive(caller.organization_id), caller),
     (error) => failed('catalog', 'catalog_unavailable', error),
   );
 }
 
-function listOf(live: readonly CatalogModel[], limits: TierLimits | null): ModelList {
+function listOf(live: readonly CatalogModel[], { limits }: Pick<Caller, 'limits'>): ModelList {
   return {
     object: 'list',
     data: live.map((model) => listedModel(model, limits)),

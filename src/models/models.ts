@@ -5,7 +5,12 @@ import {
   type DecisionPlanner,
   WeightsError,
 } from '../../native/engine.ts';
-import type { DecisionModelEntry, ServedModelEntry, UpstreamModelEntry } from '../catalog/catalog.ts';
+import type {
+  DecisionModelEntry,
+  ServedModelEntry,
+  TunedModelEntry,
+  UpstreamModelEntry,
+} from '../catalog/catalog.ts';
 import type { UpstreamPool } from '../catalog/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
@@ -21,6 +26,7 @@ import {
   type ObservedUpstream,
   type UpstreamLife,
 } from './model-life.ts';
+import { correctedModel, Tunings } from './tunings.ts';
 
 /** The longest opening of the largest weights, which are read, checked and loaded; a longer one hangs. */
 const OPENING_MS = 15 * 60_000;
@@ -34,6 +40,8 @@ export interface ModelsOptions {
    * Returns the upstreams that answer for a model in place of an engine; opens nothing yet, and never throws.
    */
   readonly openUpstreams: (model: UpstreamModelEntry) => UpstreamLife;
+  /** Reads the text of a tuned model's tuning; there is none by default. */
+  readonly readTuning?: (model_id: string) => Promise<string | undefined>;
   /** The most requests at one model, waiting or running. */
   readonly queue_limit: number;
   /** The idle time after which an engine is closed; 0 keeps it. */
@@ -72,11 +80,14 @@ export interface ObservedLife {
   readonly load: () => Promise<unknown>;
 }
 
+/** A model with weights or upstreams of its own. */
+type OwnModelEntry = DecisionModelEntry | UpstreamModelEntry;
+
 /** One model with its catalog row, an engine or upstreams, and a queue of its own. */
 interface Life {
-  model: ServedModelEntry;
+  model: OwnModelEntry;
   /** The row before a reload, which a request may have read just before it; null for none. */
-  before: ServedModelEntry | null;
+  before: OwnModelEntry | null;
   readonly behind: ModelLife;
   /** The same object, where it is an engine's or upstreams'. */
   readonly lifecycle?: ModelLifecycle;
@@ -112,6 +123,7 @@ export interface ServedModel extends Disposable {
  */
 export class Models {
   readonly #options: ModelsOptions;
+  readonly #tunings: Tunings;
   /** The models for new requests, by id. */
   readonly #lives = new Map<string, Life>();
   /** The same and the retired ones, until they are closed. */
@@ -130,6 +142,7 @@ export class Models {
 
   constructor(options: ModelsOptions) {
     this.#options = options;
+    this.#tunings = new Tunings(options.readTuning ?? (() => Promise.resolve(undefined)));
     this.#queue_limit = options.queue_limit;
     this.#idle_unload_ms = options.idle_unload_ms;
     // Only reloads wait for it.
@@ -138,14 +151,15 @@ export class Models {
 
   /** Returns the model of a row that was just read, for one request. Opens nothing yet, and never throws. */
   for(model: ServedModelEntry): ServedModel {
-    const life = this.#lifeOf(model);
+    const life = this.#lifeOf(ownModel(model));
     const { behind, turns } = life;
     life.requests += 1;
     let is_over = false;
     return {
       turns,
       plan: (input, signal) => behind.plan(input, signal),
-      use: (mode, work, signal) => behind.use(mode, work, signal),
+      use: (mode, work, signal) =>
+        isTuned(model) ? this.#useTuned(behind, model, mode, work, signal) : behind.use(mode, work, signal),
       [Symbol.dispose]: () => {
         if (is_over) return;
         is_over = true;
@@ -198,7 +212,8 @@ export class Models {
   follow(live: readonly ServedModelEntry[]): void {
     const ids = new Set(live.map(({ id }) => id));
     for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);
-    for (const model of live) this.#lifeOf(model).before = null;
+    for (const model of live) if (!isTuned(model)) this.#lifeOf(model).before = null;
+    this.#tunings.keepOnly(ids);
   }
 
   /** Changes the most requests at one model; those already there stay. */
@@ -231,7 +246,7 @@ export class Models {
     model: ServedModelEntry,
     { failure }: { readonly failure: LoadFailure } = { failure: 'reported' },
   ): Promise<void> {
-    await this.#lifeOf(model).behind.load(failure);
+    await this.#lifeOf(ownModel(model)).behind.load(failure);
   }
 
   /**
@@ -298,7 +313,25 @@ export class Models {
     if (known !== undefined) this.#closeIfRetired(known);
   }
 
-  #lifeOf(model: ServedModelEntry): Life {
+  /** Runs work with a tuned model's base, whose answers are corrected. */
+  async #useTuned<Result>(
+    base: ModelLife,
+    model: TunedModelEntry,
+    mode: Mode,
+    work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result> {
+    const tuning = await this.#tunings.of(model).catch((error: unknown) => {
+      throw new ModelUnavailable('The tuning cannot be read.', { cause: error });
+    });
+    return await base.use(
+      mode,
+      (answering, given_up) => work(correctedModel(answering, tuning), given_up),
+      signal,
+    );
+  }
+
+  #lifeOf(model: OwnModelEntry): Life {
     const known = this.#lives.get(model.id);
     if (known !== undefined && isLifeOf(known, model)) {
       if ('upstreams' in model) {
@@ -381,13 +414,22 @@ export class Models {
   }
 }
 
+function isTuned(model: ServedModelEntry): model is TunedModelEntry {
+  return 'base' in model;
+}
+
+/** Returns the model whose weights or upstreams answer. */
+function ownModel(model: ServedModelEntry): OwnModelEntry {
+  return isTuned(model) ? model.base : model;
+}
+
 /** Returns true if this model serves a request that read that row. */
-function isLifeOf({ model, before }: Life, row: ServedModelEntry): boolean {
+function isLifeOf({ model, before }: Life, row: OwnModelEntry): boolean {
   return isSameModel(model, row) || (before !== null && isSameModel(before, row));
 }
 
 /** Returns true if both rows mean the same engine or upstreams; each request has its own price. */
-function isSameModel(one: ServedModelEntry, other: ServedModelEntry): boolean {
+function isSameModel(one: OwnModelEntry, other: OwnModelEntry): boolean {
   if ('upstreams' in one || 'upstreams' in other) {
     return (
       'upstreams' in one &&

@@ -56,6 +56,7 @@ export async function reloadModel(
       const row = await store.catalog.findModel(id);
       const before = row === undefined ? null : asDecisionModel(row);
       if (before === null) throw new ReloadRefused(`${id} is not open.`);
+      if ('base' in before) throw new ReloadRefused(`${id} is a tuning of ${before.base.id}: reload that.`);
       if ('upstreams' in before) throw new ReloadRefused(`${id} has upstreams and no weights.`);
       const model = { ...before, weights: weights ?? before.weights };
       requireMemory(id, await memoryFor(model));

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { seedCatalog } from '../../src/catalog/catalog.ts';
+import { NOT_TUNED, seedCatalog } from '../../src/catalog/catalog.ts';
 import type { CatalogModel, UpstreamPool } from '../../src/catalog/catalog-records.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, SHUFFLED } from './rows.ts';
@@ -16,6 +16,7 @@ const model = (id: string, values: Partial<CatalogModel> = {}): CatalogModel => 
   weights_sha256: null,
   profile: null,
   upstreams: null,
+  ...NOT_TUNED,
   ...values,
 });
 

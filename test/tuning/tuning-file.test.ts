@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Question } from '../../src/questions/question.ts';
+import { Tuning } from '../../src/tuning/tuning.ts';
 import {
   readTuning,
   type TuningContent,
@@ -78,5 +79,37 @@ describe('a tuning file', () => {
     );
     expect(refusalOf(TEXT.replace('[3,70000]', '[70000,3]'))).toContain('line 3');
     expect(refusalOf(TEXT.replace('"scale":0.5', '"scale":0'))).toContain('its line 2 is no correction');
+  });
+});
+
+describe('a tuning', () => {
+  const tuning = Tuning.read(TEXT);
+  const OTHER: Question = { ...NOUL, instructions: 'Is it a complaint?' };
+
+  test('corrects the questions that were tuned, with their options in any order, and no others', () => {
+    const turned = { ...CHOICE, options: CHOICE.options.toReversed() };
+    const questions = [OTHER, NOUL, CHOICE, turned];
+    const correct = tuning.correctionOf({ state: 'nothing known', questions, mode: 'fast' });
+    expect(correct?.(0, [1])).toBeUndefined();
+    // Half of 3, and the difference of the shifts of yes and no.
+    expect(correct?.(1, [3])).toEqual([2.5]);
+    const scores = [1, 2, 3];
+    const corrected = correct?.(2, scores) ?? [];
+    expect(correct?.(3, scores.toReversed())).toEqual(corrected.toReversed());
+  });
+
+  test('knows a question by all that it says, and by the mode', () => {
+    const state = 'record';
+    expect(tuning.correctionOf({ state, questions: [OTHER], mode: 'fast' })).toBeNull();
+    expect(tuning.correctionOf({ state, questions: [NOUL], mode: 'consistent' })).toBeNull();
+    expect(
+      tuning.correctionOf({ state, questions: [choiceOf(['billing', 'other'])], mode: 'fast' }),
+    ).toBeNull();
+  });
+
+  test('gives a question the same scores whatever else is asked', () => {
+    const alone = tuning.correctionOf({ state: 'a record', questions: [CHOICE], mode: 'fast' });
+    const among = tuning.correctionOf({ state: 'a record', questions: [NOUL, OTHER, CHOICE], mode: 'fast' });
+    expect(among?.(2, [0.1, 0.2, 0.3])).toEqual(alone?.(0, [0.1, 0.2, 0.3]) ?? []);
   });
 });

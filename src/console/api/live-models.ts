@@ -12,13 +12,13 @@ const LiveModel = answerOf({
   input_price_micros_per_million_tokens: Micros,
 });
 
-/** Returns the route of the open decision models, by id, which are the same for every organization. */
+/** Returns the route of the open decision models, by id, without those that only one organization may ask. */
 export function liveModelRoutes(services: ConsoleServices) {
   const { catalog } = services.decisions;
   return new Elysia({ prefix: '/models' }).use(signedIn(services)).get(
     '/',
     async () => {
-      const models = await catalog.listDecisionModels();
+      const models = await catalog.listCommonModels();
       return {
         items: models.map(({ id, context_tokens, input_price_micros_per_million_tokens }) => ({
           id,

@@ -1,0 +1,85 @@
+import { readFile } from 'node:fs/promises';
+import { EMBEDDED_WEIGHTS, SetupError, verifyWeights } from '../../native/engine.ts';
+import { type CatalogModel, EMBEDDED } from '../catalog/catalog-records.ts';
+import type { NewTuning } from '../catalog/changes.ts';
+import { errorMessage } from '../error-message.ts';
+import { tuningSha256 } from '../models/tunings.ts';
+import { readTuning, type TuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
+import type { DataContext } from './command.ts';
+import { CommandFailed } from './command-failed.ts';
+import { organizationId } from './lookup.ts';
+
+/** A tuning that fits a model of the catalog, and that model. */
+export interface CheckedTuning {
+  readonly source: NewTuning;
+  readonly base: CatalogModel;
+}
+
+/**
+ * Reads a tuning file and finds the model that it was fitted on by weights and profile. Throws `CommandFailed` where
+ * the file cannot be used or no model has these; rejects with `not_found` for an unknown organization.
+ */
+export async function checkTuning(
+  context: DataContext,
+  path: string,
+  organization: string | undefined,
+): Promise<CheckedTuning> {
+  const text = await textOf(path);
+  const header = headerOf(path, text);
+  const organization_id = organization === undefined ? null : await organizationId(context, organization);
+  const base = await baseOf(await context.store.catalog.allModels(), header);
+  if (base === undefined) {
+    throw new CommandFailed(
+      `${path} was fitted on weights that no model of the catalog has (SHA-256 ${header.weights_sha256} by ${header.profile}): add the model first, or tune again.`,
+    );
+  }
+  const source = { base_id: base.id, tuning_sha256: tuningSha256(text), organization_id, tuning: text };
+  return { source, base };
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new CommandFailed(`${path} cannot be read (${errorMessage(error)}): give a file of "tds tune".`, {
+      cause: error,
+    });
+  }
+}
+
+function headerOf(path: string, text: string): TuningHeader {
+  try {
+    return readTuning(text).header;
+  } catch (error) {
+    if (!(error instanceof TuningUnusable)) throw error;
+    throw new CommandFailed(`${path} ${error.message}.`, { cause: error });
+  }
+}
+
+/** The model that was tuned where it is there, and any other of the same weights else. */
+async function baseOf(
+  models: readonly CatalogModel[],
+  header: TuningHeader,
+): Promise<CatalogModel | undefined> {
+  const named = models.filter(({ id }) => id === header.model);
+  for (const model of [...named, ...models]) if (await hasWeights(model, header)) return model;
+  return undefined;
+}
+
+async function hasWeights(
+  { weights, weights_sha256, profile }: CatalogModel,
+  fitted_on: TuningHeader,
+): Promise<boolean> {
+  if (weights === null || (profile !== null && profile !== fitted_on.profile)) return false;
+  return (weights_sha256 ?? (await sha256Of(weights))) === fitted_on.weights_sha256;
+}
+
+/** Of a model that takes any weights, those that it has now. */
+async function sha256Of(weights: string): Promise<string> {
+  try {
+    return (await verifyWeights(weights === EMBEDDED ? EMBEDDED_WEIGHTS : weights)).sha256;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    throw new CommandFailed(error.message, { cause: error });
+  }
+}

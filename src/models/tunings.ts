@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import type { ScoreCorrection } from '../../native/engine.ts';
+import type { TunedModelEntry } from '../catalog/catalog.ts';
+import { Tuning } from '../tuning/tuning.ts';
+import type { AnsweringModel } from './model-life.ts';
+
+/** The tunings that requests have needed so far, each read once for its text. */
+export class Tunings {
+  readonly #read: (model_id: string) => Promise<string | undefined>;
+  readonly #known = new Map<string, { readonly sha256: string; readonly tuning: Promise<Tuning> }>();
+
+  /** `read` returns the text of a model's tuning. */
+  constructor(read: (model_id: string) => Promise<string | undefined>) {
+    this.#read = read;
+  }
+
+  /** Returns the tuning of a row that was just read. Rejects when it cannot be read; the next call tries again. */
+  of({ id, tuning_sha256: sha256 }: Pick<TunedModelEntry, 'id' | 'tuning_sha256'>): Promise<Tuning> {
+    const known = this.#known.get(id);
+    if (known?.sha256 === sha256) return known.tuning;
+    const entry = { sha256, tuning: this.#load(id, sha256) };
+    this.#known.set(id, entry);
+    entry.tuning.catch(() => {
+      if (this.#known.get(id) === entry) this.#known.delete(id);
+    });
+    return entry.tuning;
+  }
+
+  /** Forgets the tunings of all other models. */
+  keepOnly(ids: ReadonlySet<string>): void {
+    for (const id of this.#known.keys()) if (!ids.has(id)) this.#known.delete(id);
+  }
+
+  async #load(id: string, sha256: string): Promise<Tuning> {
+    const text = await this.#read(id);
+    if (text === undefined) throw new Error(`${id} has no tuning.`);
+    if (tuningSha256(text) !== sha256) throw new Error(`The tuning of ${id} is not the one that was added.`);
+    return Tuning.read(text);
+  }
+}
+
+/** Returns the SHA-256 of a tuning's text, in hex. */
+export function tuningSha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/** Returns a model whose answers to tuned questions are corrected; all others are the base's, bit for bit. */
+export function correctedModel(model: AnsweringModel, tuning: Tuning): AnsweringModel {
+  return {
+    answer(plan, options) {
+      const correct = tuning.correctionOf(plan.input);
+      if (correct === null) return model.answer(plan, options);
+      const { weights_sha256, profile } = tuning;
+      const correction: ScoreCorrection = { weights_sha256, profile, correct };
+      return model.answer(plan, { ...options, correction });
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { verifyWeights } from '../../native/engine.ts';
+import { writeTuning } from '../../src/tuning/tuning-file.ts';
+import { writeTinyModel } from '../native/support/gguf.ts';
+import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { expectRefused, tds, tdsJson, textField } from './support.ts';
+
+// Each command is a process, on cores that may be shared.
+setDefaultTimeout(120_000);
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let data: string;
+let tuning: string;
+let organization_id: string;
+beforeAll(async () => {
+  directory = await temporaryDirectory();
+  data = join(directory.path, 'data');
+  const weights = join(directory.path, 'tiny.gguf');
+  await writeTinyModel(weights, TINY_MARKERS);
+  await tdsJson(['init', '--data', data]);
+  organization_id = textField(await tdsJson(['org', 'create', 'Acme', '--data', data]), 'id');
+  const on_cpu = ['--gpu', 'none', '--threads', '1'];
+  await tds(['model', 'add', 'tiny', '--weights', weights, '--price', '0.25', '--data', data, ...on_cpu]);
+  tuning = join(directory.path, 'support.tuning');
+  await writeFile(tuning, textFor((await verifyWeights(weights)).sha256));
+});
+afterAll(() => directory[Symbol.asyncDispose]());
+
+function textFor(weights_sha256: string): string {
+  return writeTuning({
+    header: {
+      weights_sha256,
+      profile: 'markers-v1+steady-v3',
+      model: null,
+      hash_key: [1, 2],
+      fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
+    },
+    entries: [
+      {
+        question: { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined },
+        mode: 'fast',
+        scale: 1,
+        shift: [1, 0],
+        words: null,
+        labels: 20,
+        accuracy: { before: 0.5, after: 0.9 },
+        loss: { before: 0.7, after: 0.3 },
+        answer_shares: [0.5, 0.5],
+      },
+    ],
+  });
+}
+
+const add = (...words: string[]) => tds(['model', 'add', ...words, '--data', data]);
+const listed = () => tdsJson(['model', 'list', '--data', data]);
+
+describe('tds model add --tuning', () => {
+  test('puts the model beside the one that it was fitted on, for one organization, at the base’s price', async () => {
+    expect(await add('support-1', '--tuning', tuning, '--organization', 'Acme')).toEqual({
+      code: 0,
+      stdout: 'Added support-1, which is open.\n',
+      stderr: '',
+    });
+    expect(await listed()).toContainEqual(
+      expect.objectContaining({
+        id: 'support-1',
+        status: 'live',
+        base_id: 'tiny',
+        organization_id,
+        input_price_micros_per_million_tokens: 250_000,
+      }),
+    );
+    const { stdout } = await tds(['model', 'list', '--data', data]);
+    expect(stdout).toContain(`tuning of tiny, for ${organization_id}`);
+    expectRefused(await add('support-1', '--tuning', tuning), 'There is a model support-1 already.');
+    expectRefused(
+      await tds(['model', 'remove', 'tiny', '--data', data]),
+      'support-1 is a tuning of tiny: remove it first.',
+    );
+  });
+
+  test('refuses what cannot be used with a sentence, and adds nothing', async () => {
+    const before = await listed();
+    const path = join(directory.path, 'other.tuning');
+    const other = 'e'.repeat(64);
+    const refusals: readonly (readonly [string, string])[] = [
+      [
+        textFor(other),
+        `${path} was fitted on weights that no model of the catalog has (SHA-256 ${other} by markers-v1+steady-v3): add the model first, or tune again.`,
+      ],
+      [textFor(other).slice(0, -30), `${path} is not whole: copy it again, or tune again.`],
+      ['{}', `${path} is not a tuning file.`],
+    ];
+    for (const [text, sentence] of refusals) {
+      await writeFile(path, text);
+      expectRefused(await add('support-2', '--tuning', path), sentence);
+    }
+    expectRefused(
+      await add('support-2', '--tuning', tuning, '--organization', 'Nobody'),
+      'There is no organization "Nobody".',
+    );
+    expectRefused(await add('support-2', '--organization', 'Acme'), 'Give --organization with --tuning.');
+    expectRefused(
+      await add('support-2', '--tuning', tuning, '--weights', 'embedded'),
+      'Give one of --weights, --upstream and --tuning.',
+    );
+    expect(await listed()).toEqual(before);
+  });
+});
