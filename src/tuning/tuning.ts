@@ -17,7 +17,7 @@ export class Tuning {
   readonly #entries = new Map<string, TuningEntry>();
   readonly #hash_key: HashKey;
 
-  /** What the corrections were fitted on: those of other weights are not corrected. */
+  /** The weights that the corrections were fitted on: scores of others are not corrected. */
   readonly weights_sha256: string;
   readonly profile: string;
 
