@@ -29,7 +29,10 @@ export function forbidCoreDumps(): void {
   }
 }
 
-/** A child process that runs another program is dumpable again, until that calls this too. */
+/**
+ * Makes this process not dumpable. A child process that runs another program is dumpable until it calls this
+ * too.
+ */
 function forbidDump(): void {
   const { symbols, close } = dlopen('libc.so.6', { prctl: { args: ['i32', 'u64'], returns: 'i32' } });
   symbols.prctl(PR_SET_DUMPABLE, 0n);

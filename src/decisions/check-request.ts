@@ -40,7 +40,7 @@ export interface CheckedRequest {
 
 type CheckingServices = Pick<DecisionServices, 'keys' | 'catalog' | 'clock' | 'problems'>;
 
-/** Step 1: the key, its project and its organization. Never rejects. */
+/** Runs step 1: the key, its project and its organization. Never rejects. */
 export async function authenticate(
   services: CheckingServices,
   call: AskedCall,
@@ -65,7 +65,7 @@ export async function authenticate(
   return { ...caller, limits };
 }
 
-/** Step 2, first half: the body, its fields, its model and its questions. Never rejects. */
+/** Runs step 2, first half: the body, its fields, its model and its questions. Never rejects. */
 export async function checkRequest(
   services: CheckingServices,
   call: AskedCall,

@@ -135,7 +135,7 @@ function anchorOf(name: string): string {
   return name.toLowerCase().replaceAll(/\W+/g, '-');
 }
 
-/** `content` is HTML. */
+/** Returns a heading with a link to itself; `content` is HTML. */
 function heading(level: 2 | 3, anchor: string, content: string): string {
   return `<h${level} id="${anchor}"><a href="#${anchor}">${content}</a></h${level}>`;
 }

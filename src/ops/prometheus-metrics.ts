@@ -281,7 +281,10 @@ export class PrometheusMetrics implements Metrics {
     );
   }
 
-  /** A database that does not answer leaves no value; its readiness shows the failure. */
+  /**
+   * Adds the metrics of the database. If it does not answer they have no value; its readiness shows the
+   * failure.
+   */
   #watchDatabase(databaseState: MetricsSources['databaseState']): void {
     const look = async (gauge: Gauge, pick: (state: DatabaseState) => number | null) => {
       gauge.remove();

@@ -26,7 +26,7 @@ export function useLinkToken(): readonly [token: string | null, forget: () => vo
   }, [named]);
   const forget = () => {
     kept.value = null;
-    // The pressed button goes with the token.
+    // The pressed button disappears with the token.
     focusContent();
   };
   return [named ?? kept.value?.token ?? null, forget];
