@@ -91,6 +91,8 @@ export interface ServiceParts {
   readonly log: Log;
   /** The provider whose webhooks are accepted; null where only the operator gives credit. */
   readonly payment_provider: PaymentProvider | null;
+  /** The address that the documents and the OpenAPI document name, such as `https://tds.example.com`. */
+  readonly public_url?: string | undefined;
   /** False removes the API reference at `/swagger`. */
   readonly api_reference?: boolean;
   /** The metrics; none by default. */
@@ -245,7 +247,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     readiness,
     payments,
     site: {
-      public_url: parts.console?.public_url ?? null,
+      public_url: parts.public_url ?? null,
       has_reference: parts.api_reference ?? true,
       has_console: parts.console !== undefined,
     },

@@ -152,6 +152,7 @@ async function serve(
     identifiers: randomIdentifiers,
     log,
     payment_provider: paymentProvider(options),
+    public_url: options.publicUrl,
     api_reference: options.apiReference === 'on',
     metrics: metrics ?? undefined,
     tracing,

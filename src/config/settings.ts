@@ -147,7 +147,7 @@ export const SETTINGS = {
     flag: '--public-url <address>',
     variable: 'TDS_PUBLIC_URL',
     key: 'server.public_url',
-    help: 'address under which people reach the service, for links in mails (default: the one that is served)',
+    help: 'address under which people reach the service, for mails and documents (default: the one that is served)',
     example: 'https://tds.example.com',
   }),
   drainSeconds: setting(wholeNumber(0, DAY_S), {

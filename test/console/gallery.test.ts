@@ -67,6 +67,12 @@ describe.skipIf(program === null)('the components of the console in a real brows
     },
   );
 
+  test('the navigation ends with the documents', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const links = opened.page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
+    expect(await links.last().getAttribute('href')).toBe('/docs');
+  });
+
   test('the keyboard reaches a dialog, confirms it, and comes back to where it was', async () => {
     await using opened = await openGallery(DESKTOP);
     const { page } = opened;
