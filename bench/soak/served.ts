@@ -168,7 +168,7 @@ async function addressOf(child: Bun.Subprocess<'ignore', 'pipe', Bun.BunFile>): 
   const decoder = new TextDecoder();
   for await (const chunk of child.stdout) {
     printed += decoder.decode(chunk, { stream: true });
-    const address = /"address": "([^"]+)"/.exec(printed)?.[1];
+    const address = /"address":"([^"]+)"/.exec(printed)?.[1];
     if (address !== undefined) return address;
   }
   throw new Error(`The service did not start: ${printed}`);

@@ -29,44 +29,65 @@ const EVALUATOR_NAMES = {
   llama: 'node-llama-cpp ("tds doctor" says why not by the addon)',
 } as const satisfies Record<EngineFacts['evaluator'], string>;
 
+/** The message of a start, here and in a log file. */
+export const SERVING = 'serving';
+
 /** The first key, or the file with it. */
 export type FirstKey = { readonly api_key: string } | { readonly api_key_file: string };
 
-/** Prints the address, the engine, the first key or its file, and one line that asks an example question. */
-export function announce(
-  address: string,
-  first: FirstKey | null,
-  engine: EngineFacts | null,
-  options: JsonOptions & ServeConfig & { readonly metrics_url: string | undefined },
-): void {
-  const { metrics_url } = options;
-  const console_url = options.console === 'on' ? `${options.publicUrl ?? address}/console` : undefined;
-  const lines = options.json
-    ? [JSON.stringify({ address, console: console_url, metrics_url, ...first, engine }, null, 2)]
-    : [
-        `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
-        ...(engine === null ? [] : engineLines(engine)),
-        ...(console_url === undefined ? [] : [`Console: ${console_url}`]),
-        ...(metrics_url === undefined ? [] : [`Metrics: ${metrics_url}`]),
-        ...(first === null ? [] : [keyLine(first)]),
-        ...(first === null || options.owner !== undefined ? [] : [OWNER_LINE]),
-        'Ask it something:',
-        `curl -s ${address}/v1/decisions -H ${authorization(first)} -H 'Content-Type: application/json' -d '${EXAMPLE_BODY}'`,
-      ];
-  standardOutput.write(`${lines.join('\n')}\n`);
+/** The facts of a start. */
+interface Start {
+  readonly address: string;
+  /** Null where the database was filled before. */
+  readonly first: FirstKey | null;
+  readonly engine: EngineFacts | null;
+  readonly metrics_url: string | undefined;
+  readonly time_ms: number;
 }
 
-const OWNER_LINE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
+/**
+ * Tells of a start on standard output. A terminal gets sentences and a curl line that asks a real question, or with
+ * `--json` a document. Everything else gets one line of JSON in the form of the log.
+ */
+export function announce(start: Start, options: JsonOptions & ServeConfig): void {
+  standardOutput.write(`${announcement(start, options, process.stdout.isTTY)}\n`);
+}
+
+function announcement(start: Start, options: JsonOptions & ServeConfig, is_terminal: boolean): string {
+  const { address, first, engine, metrics_url, time_ms } = start;
+  const console_url = options.console === 'on' ? `${options.publicUrl ?? address}/console` : undefined;
+  const advice = first === null || options.owner !== undefined ? undefined : OWNER_ADVICE;
+  const facts = { address, console: console_url, metrics_url, ...first, engine };
+  if (!is_terminal) {
+    const time = new Date(time_ms).toISOString();
+    const example = curlLine(address, first);
+    return JSON.stringify({ level: 'info', time, ...facts, advice, example, msg: SERVING });
+  }
+  if (options.json) return JSON.stringify(facts, null, 2);
+  return [
+    `Typed Decision Service on ${address}${options.apiReference === 'on' ? ` (API reference: ${address}/swagger)` : ''}`,
+    ...(engine === null ? [] : engineLines(engine)),
+    ...(console_url === undefined ? [] : [`Console: ${console_url}`]),
+    ...(metrics_url === undefined ? [] : [`Metrics: ${metrics_url}`]),
+    ...(first !== null && 'api_key' in first
+      ? [`First API key, shown only this once: ${first.api_key}`]
+      : []),
+    ...(advice === undefined ? [] : [advice]),
+    'Ask it something:',
+    curlLine(address, first),
+  ].join('\n');
+}
+
+const OWNER_ADVICE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
 
 function engineLines(engine: EngineFacts): readonly string[] {
   const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${EVALUATOR_NAMES[engine.evaluator]}`;
   return engine.missing_gpu === undefined ? [model] : [model, `The GPU is not used: ${engine.missing_gpu}`];
 }
 
-function keyLine(first: FirstKey): string {
-  return 'api_key' in first
-    ? `First API key, shown only this once: ${first.api_key}`
-    : `First API key, shown nowhere else: in ${first.api_key_file}, which only its owner can read`;
+/** A request that a shell can run as it stands. */
+function curlLine(address: string, first: FirstKey | null): string {
+  return `curl -s ${address}/v1/decisions -H ${authorization(first)} -H 'Content-Type: application/json' -d '${EXAMPLE_BODY}'`;
 }
 
 /** Returns the header of the curl line, quoted for a shell. */

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Argument, type Command, Option } from 'commander';
 import { OPERATOR } from '../accounts/actor.ts';
+import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { Catalog, DESCRIPTIONS } from '../catalog/catalog.ts';
 import {
   type CatalogModel,
@@ -35,6 +36,7 @@ import { type DataContext, type JsonOptions, jsonCommand, withData } from './com
 import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printTable } from './output.ts';
 import { type ReloadOptions, reloadModel } from './reload-model.ts';
+import { askForModelStates, type ServedModelState } from './reload-socket.ts';
 import { addSettings } from './settings.ts';
 import { answerTimeout, type GivenMembers, upstreamAddress, upstreamMembers } from './upstream-members.ts';
 import { dollars, NONE } from './values.ts';
@@ -111,48 +113,7 @@ export function registerModels(program: Command): void {
     .command('model')
     .description('the model catalog; running servers follow it with the next request');
 
-  jsonCommand(parent, {
-    usage: 'list',
-    description: 'list the models with their aliases, those that are coming soon too',
-    example: 'tds model list',
-  }).action(async (options: JsonOptions) => {
-    const models = await withData(options, async ({ store }) => {
-      const aliases = await listModelAliases(store);
-      const all = await new Catalog(store.catalog).list();
-      return all.map((model) => ({
-        ...model,
-        aliases: aliases.filter(({ model_id }) => model_id === model.id).map(({ alias }) => alias),
-      }));
-    });
-    if (options.json) {
-      printJson(models.map(({ aliases, ...model }) => ({ ...shown(model), aliases })));
-      return;
-    }
-    printTable(
-      [
-        'ID',
-        'KIND',
-        'STATUS',
-        'WEIGHTS OR UPSTREAMS',
-        'PROFILE OR PROTOCOL',
-        'CONTEXT TOKENS',
-        'DOLLARS PER 1M INPUT TOKENS',
-        'ALIASES',
-      ],
-      models.map((row) => [
-        row.id,
-        row.kind,
-        row.status,
-        row.weights ?? formatBase(row) ?? (row.upstreams === null ? '-' : formatUpstreams(row.upstreams)),
-        row.profile ?? row.upstreams?.protocol ?? '-',
-        row.context_tokens === null ? '-' : String(row.context_tokens),
-        formatPrice(row),
-        row.aliases.join(', '),
-      ]),
-      'There is no model.',
-    );
-  });
-
+  registerList(parent);
   registerAdd(parent);
   registerReload(parent);
 
@@ -237,6 +198,75 @@ export function registerModels(program: Command): void {
       if (options.json) printJson({ alias, model_id });
       else printLine(model_id === null ? `${alias} is no alias any more.` : `${alias} means ${model_id}.`);
     });
+}
+
+function registerList(parent: Command): void {
+  jsonCommand(parent, {
+    usage: 'list',
+    description:
+      'list the models with their aliases, those that are coming soon too, and how they stand in the service on the data directory',
+    example: 'tds model list',
+  })
+    .addHelpText(
+      'after',
+      '\nState and memory are those of the service that runs here; memory is that of weights, keys and values, and kept prefixes.',
+    )
+    .action(async (options: JsonOptions) => {
+      const states = (await askForModelStates(options.data)) ?? [];
+      const models = await withData(options, async ({ store }) => {
+        const aliases = await listModelAliases(store);
+        const all = await new Catalog(store.catalog).list();
+        return all.map((model) => ({
+          ...model,
+          served: states.find(({ id }) => id === model.id),
+          aliases: aliases.filter(({ model_id }) => model_id === model.id).map(({ alias }) => alias),
+        }));
+      });
+      if (options.json) {
+        printJson(
+          models.map(({ aliases, served, ...model }) => ({
+            ...shown(model),
+            aliases,
+            state: served?.state ?? null,
+            load_error: served?.load_error ?? null,
+            memory_bytes: served?.memory_bytes ?? null,
+          })),
+        );
+        return;
+      }
+      printTable(LIST_COLUMNS, models.map(listRow), 'There is no model.');
+    });
+}
+
+const LIST_COLUMNS = [
+  'ID',
+  'KIND',
+  'STATUS',
+  'STATE',
+  'MEMORY MB',
+  'WEIGHTS OR UPSTREAMS',
+  'PROFILE OR PROTOCOL',
+  'CONTEXT TOKENS',
+  'DOLLARS PER 1M INPUT TOKENS',
+  'ALIASES',
+];
+
+function listRow(
+  row: CatalogModel & { readonly served: ServedModelState | undefined; readonly aliases: readonly string[] },
+): readonly string[] {
+  const { state, memory_bytes = null, load_error = null } = row.served ?? {};
+  return [
+    row.id,
+    row.kind,
+    row.status,
+    load_error === null ? (state ?? '-') : `${state}: ${load_error}`,
+    memory_bytes === null ? '-' : String(Math.ceil(memory_bytes / BYTES_PER_MEGABYTE)),
+    row.weights ?? formatBase(row) ?? (row.upstreams === null ? '-' : formatUpstreams(row.upstreams)),
+    row.profile ?? row.upstreams?.protocol ?? '-',
+    row.context_tokens === null ? '-' : String(row.context_tokens),
+    formatPrice(row),
+    row.aliases.join(', '),
+  ];
 }
 
 function registerAdd(parent: Command): void {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../accounts/actor.ts';
+import { LIFECYCLE_STATES } from '../models/lifecycle.ts';
 import { ReloadRefused, type ReloadRequest } from '../models/reload.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -15,25 +16,44 @@ const FILE = 'reload.sock';
 const FILE_MODE = 0o600;
 /** The most operators who wait at once. */
 const CONNECTIONS_MAX = 16;
-/** Longer than any path. */
-const LINE_BYTES_MAX = 16_384;
+/** Longer than any path, and than the states of a thousand models. */
+const LINE_BYTES_MAX = 262_144;
 
 /** Request and reply are one line each. */
 const ModelRequest = Type.Object({ id: Type.String(), weights: Type.Union([Type.String(), Type.Null()]) });
 /** The message that keys were revoked, so that cached lookups are invalid. */
 const KEYS_CHANGED = { keys: 'changed' } as const;
 const KeysRequest = Type.Object({ keys: Type.Literal(KEYS_CHANGED.keys) });
-const Request = Type.Union([ModelRequest, KeysRequest]);
+/** A request for the states of the models. */
+const MODEL_STATES = { models: 'states' } as const;
+const StatesRequest = Type.Object({ models: Type.Literal(MODEL_STATES.models) });
+const Request = Type.Union([ModelRequest, KeysRequest, StatesRequest]);
 const Reply = Type.Object({
   /** The reason why the old weights stay; null when the new ones are in use. */
   refusal: Type.Union([Type.String(), Type.Null()]),
 });
+
+const States = Type.Object({
+  states: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      state: Type.Union(LIFECYCLE_STATES.map((state) => Type.Literal(state))),
+      load_error: Type.Union([Type.String(), Type.Null()]),
+      /** The bytes of weights, keys and values, and kept prefixes; null where none are loaded in this process. */
+      memory_bytes: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+    }),
+  ),
+});
+
+/** A model as the running service has it. */
+export type ServedModelState = Static<typeof States>['states'][number];
 
 /** The server's handlers of requests. */
 export interface ReloadHandlers {
   readonly reload: (request: ReloadRequest) => Promise<void>;
   /** Forgets all cached keys, from the next request on. */
   readonly forgetKeys: () => void;
+  readonly modelStates: () => Promise<readonly ServedModelState[]>;
 }
 
 export interface ReloadListener {
@@ -82,7 +102,11 @@ export async function startReloadListener(data: string, handlers: ReloadHandlers
 }
 
 /** Handles a request. Never rejects: the reload goes on when the client has gone. */
-async function answer(socket: Socket, line: string, { reload, forgetKeys }: ReloadHandlers): Promise<void> {
+async function answer(
+  socket: Socket,
+  line: string,
+  { reload, forgetKeys, modelStates }: ReloadHandlers,
+): Promise<void> {
   const request = parse(Request, line);
   if (request === null) {
     socket.destroy();
@@ -91,6 +115,12 @@ async function answer(socket: Socket, line: string, { reload, forgetKeys }: Relo
   if ('keys' in request) {
     forgetKeys();
     end(socket, null);
+    return;
+  }
+  if ('models' in request) {
+    const states = await modelStates().catch(() => null);
+    if (states === null) socket.destroy();
+    else socket.end(`${JSON.stringify({ states })}\n`);
     return;
   }
   const refusal = await reload({ ...request, actor: OPERATOR }).then(
@@ -113,13 +143,26 @@ function end(socket: Socket, refusal: string | null): void {
  * other server does so within a minute by itself.
  */
 export async function askToForgetKeys(data: string): Promise<boolean> {
+  return (await ask(data, KEYS_CHANGED, Reply)) !== null;
+}
+
+/** Asks the server on the data directory how its models stand. Returns null where none listens or it cannot be asked. */
+export async function askForModelStates(data: string): Promise<readonly ServedModelState[] | null> {
+  return (await ask(data, MODEL_STATES, States))?.states ?? null;
+}
+
+async function ask<Schema extends TSchema>(
+  data: string,
+  request: Readonly<Record<string, string>>,
+  schema: Schema,
+): Promise<Static<Schema> | null> {
   const socket = connect(join(data, FILE));
   try {
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
-    socket.write(`${JSON.stringify(KEYS_CHANGED)}\n`);
-    return parse(Reply, await firstLine(socket)) !== null;
+    socket.write(`${JSON.stringify(request)}\n`);
+    return parse(schema, await firstLine(socket));
   } catch {
-    return false;
+    return null;
   } finally {
     socket.destroy();
   }

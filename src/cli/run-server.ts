@@ -1,4 +1,11 @@
-import { type OpenOptions, openPlanner, openScoringPlanner, SetupError } from '../../native/engine.ts';
+import {
+  EMBEDDED_WEIGHTS,
+  type OpenOptions,
+  openPlanner,
+  openScoringPlanner,
+  SetupError,
+  weightsBytes,
+} from '../../native/engine.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { buildInfo } from '../build-info.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
@@ -28,7 +35,7 @@ import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { openService, type Service } from '../service.ts';
 import { systemErrorCode } from '../system-error-code.ts';
-import { announce, type FirstKey } from './announce.ts';
+import { announce, type FirstKey, SERVING } from './announce.ts';
 import { backupDirectory } from './backup-directory.ts';
 import { checkWeights } from './check-weights.ts';
 import { clockWarning } from './clock-check.ts';
@@ -41,7 +48,7 @@ import { initialize, isInitialized } from './initialize.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
 import { reloadMemory } from './reload-model.ts';
-import { type ReloadListener, startReloadListener } from './reload-socket.ts';
+import { type ReloadListener, type ServedModelState, startReloadListener } from './reload-socket.ts';
 import { leaveAddress, removeAddress } from './server-addresses.ts';
 import { type Stop, stopSignal } from './stop-signal.ts';
 
@@ -183,10 +190,10 @@ async function serve(
         // Only now, because a failed start would have created a key that nobody saw.
         const first = await firstKey(options, { ...context, store: service.services.store });
         const engine = service.services.models.lifecycle(DEFAULT_MODEL)?.engineIfLoaded();
-        announce(server.address, first, engine?.facts ?? null, {
-          ...options,
-          metrics_url: metrics_listener?.url,
-        });
+        const metrics_url = metrics_listener?.url;
+        const time_ms = systemClock.now_ms();
+        announce({ address, first, engine: engine?.facts ?? null, metrics_url, time_ms }, options);
+        if (log_file !== null) log.info(SERVING, { address });
         if (options.console === 'on' && options.smtpUrl === undefined) {
           log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
         }
@@ -216,6 +223,7 @@ async function serve(
     await reload_listener?.stop();
     await tracing?.close();
     metrics?.close();
+    log.info('stopped');
     // Standard output is flushed after the data directory is released; a file needs no reader.
     if (log_file !== null) {
       await output.flush(FLUSH_DEADLINE_MS);
@@ -308,14 +316,15 @@ async function listenForMetrics(
  * created, because the server works without it.
  */
 async function listenForReloads(
-  { data }: ServeConfig & JsonOptions,
+  options: ServeConfig & JsonOptions,
   service: Service,
   log: Log,
 ): Promise<ReloadListener | null> {
   try {
-    return await startReloadListener(data, {
+    return await startReloadListener(options.data, {
       reload: (request) => service.reloadModel(request),
       forgetKeys: () => service.services.keys.invalidate(),
+      modelStates: () => modelStates(service, options),
     });
   } catch (error) {
     log.warn(
@@ -326,6 +335,29 @@ async function listenForReloads(
     );
     return null;
   }
+}
+
+/** Returns the states of the service's models. Rejects when the catalog or the weights cannot be read. */
+async function modelStates(
+  { services: { catalog, models } }: Service,
+  options: ServeConfig,
+): Promise<ServedModelState[]> {
+  const rows = new Map((await catalog.listDecisionModels()).map((row) => [row.id, row]));
+  return await Promise.all(
+    models.observed().map(async ({ id, status, counts }) => {
+      const { state, load_error = null } = status();
+      const counted = counts();
+      const row = rows.get(id);
+      // A tuned model shares its base's memory.
+      if (counted === undefined || row === undefined || 'upstreams' in row || 'base' in row) {
+        return { id, state, load_error, memory_bytes: null };
+      }
+      const { model_path = EMBEDDED_WEIGHTS } = openOptionsOf(row, options);
+      const { kept_prefix_bytes, kv_cache_bytes = 0 } = counted;
+      const memory_bytes = (await weightsBytes(model_path)) + kv_cache_bytes + kept_prefix_bytes;
+      return { id, state, load_error, memory_bytes };
+    }),
+  );
 }
 
 /**

@@ -17,8 +17,9 @@ import { askSmallQuestion } from './small-question.ts';
 /** Calls back after a delay, unless the returned function is called first. */
 export type Schedule = (callback: () => void, delay_ms: number) => () => void;
 
-/** The state of the model: not loaded, loading, ready for fast requests, or ready for both modes. */
-export type LifecycleState = 'cold' | 'loading' | 'fast_ready' | 'ready';
+/** The states of a model: not loaded, loading, ready for fast requests, and ready for both modes. */
+export const LIFECYCLE_STATES = ['cold', 'loading', 'fast_ready', 'ready'] as const;
+export type LifecycleState = (typeof LIFECYCLE_STATES)[number];
 
 export interface LifecycleStatus {
   readonly state: LifecycleState;

@@ -57,7 +57,7 @@ async function serveWith(
   let output = '';
   for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) {
     output += piece;
-    const address = /"address": "([^"]+)"/.exec(output)?.[1];
+    const address = /"address":"([^"]+)"/.exec(output)?.[1];
     if (address === undefined) continue;
     return {
       address,

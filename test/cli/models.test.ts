@@ -47,9 +47,15 @@ describe('tds model add --weights', () => {
       weights_sha256: (await verifyWeights(chat)).sha256,
       profile: 'codes-v1',
       aliases: [],
+      // No service runs.
+      state: null,
+      load_error: null,
+      memory_bytes: null,
     });
     const { stdout } = await model('list');
-    expect(stdout).toMatch(new RegExp(`decision-2 +decision +live +${chat} +codes-v1 +2048 +0\\.750000`));
+    expect(stdout).toMatch(
+      new RegExp(`decision-2 +decision +live +- +- +${chat} +codes-v1 +2048 +0\\.750000`),
+    );
   });
 
   test('--closed keeps it closed until it is opened; a context of its own is kept', async () => {

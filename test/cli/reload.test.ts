@@ -156,7 +156,7 @@ test('SIGHUP applies the floor of the free disk and the idle time of models', as
   const floor = (megabytes: number) => `[data]\ndisk_floor = ${megabytes}\n`;
   const server = await start(`${floor(1)}[metrics]\nport = 0\n`);
   const readyz = async () => (await fetch(`${server.address}/readyz`)).json();
-  const metrics_url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
+  const metrics_url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
   const loaded = async () =>
     metricIn(await (await fetch(metrics_url)).text(), 'tds_model_ready{model="decision-1",mode="fast"}');
   expect(await readyz()).toEqual({ status: 'ready' });

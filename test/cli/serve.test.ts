@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-const ANNOUNCED = /curl -s .*\r?\n|"engine"[\s\S]*\n\}/;
+const ANNOUNCED = /\ncurl -s .*\r?\n|"msg":"serving"\}\n|"engine"[\s\S]*\n\}/;
 
 /**
  * `tds serve` whose output a program reads: what it printed until it answered, and its end with all that it printed.
@@ -106,24 +106,66 @@ describe('the first key', () => {
   test('with --init it goes to a file for the owner only, which the output names', async () => {
     const { printed, end } = await serve('--init', '--json');
     const path = join(data, 'first-api-key.txt');
-    expect(printed).toContain(`"api_key_file": ${JSON.stringify(path)}`);
+    expect(printed).toContain(`"api_key_file":${JSON.stringify(path)}`);
     expect(printed).not.toContain('"api_key":');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const key = readFileSync(path, 'utf8').trim();
     expect(key).toMatch(KEY);
-    const address = /"address": "([^"]+)"/.exec(printed)?.[1];
+    const address = /"address":"([^"]+)"/.exec(printed)?.[1];
     const response = await fetch(`${address}/v1/models`, { headers: { 'x-api-key': key } });
     expect(response.status).toBe(200);
     expect(await end()).not.toMatch(KEY);
   });
 
+  test('start and stop are lines of JSON like those of the log, with what the operator needs', async () => {
+    const { printed, end } = await serve('--init', '--metrics-port', '0');
+    const path = join(data, 'first-api-key.txt');
+    const address = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/);
+    const lines = (text: string) =>
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line): unknown => JSON.parse(line));
+    expect(lines(printed)).toContainEqual({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      address,
+      console: expect.stringMatching(/\/console$/),
+      metrics_url: expect.stringMatching(/\/metrics$/),
+      api_key_file: path,
+      engine: expect.objectContaining({ device: 'cpu' }),
+      example: expect.stringContaining('curl -s '),
+      advice: expect.stringContaining('tds member add "My organization" EMAIL owner'),
+      msg: 'serving',
+    });
+    const all = await end();
+    expect(lines(all).at(-1)).toMatchObject({ level: 'info', msg: 'stopped' });
+    expect(all).not.toMatch(KEY);
+  });
+
   test('its curl line is one that a shell can run, whatever the directory is called', async () => {
     data = join(root.path, "a 'b' $c");
     const { printed, end } = await serve('--init');
-    const [line = ''] = /curl -s .*/.exec(printed) ?? [];
-    const answered = await new Response(Bun.spawn(['sh', '-c', line], { stdin: 'ignore' }).stdout).json();
+    const [line = ''] = /^.*"msg":"serving".*$/m.exec(printed) ?? [];
+    const command = ['sh', '-c', textField(JSON.parse(line), 'example')];
+    const answered = await new Response(Bun.spawn(command, { stdin: 'ignore' }).stdout).json();
     expect(answered).toMatchObject({ object: 'decision' });
     expect(await end()).not.toMatch(KEY);
+  });
+
+  test('also where only warnings are logged; a log file has both as well', async () => {
+    const log = join(root.path, 'tds.log');
+    const quiet = await serve('--init', '--log-level', 'warn');
+    expect(quiet.printed).toContain('"msg":"serving"');
+    await quiet.end();
+    const filed = await serve('--log-file', log);
+    expect(filed.printed).toContain('"msg":"serving"');
+    await filed.end();
+    const messages = readFileSync(log, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => textField(JSON.parse(line), 'msg'));
+    expect([messages[0], messages.at(-1)]).toEqual(['serving', 'stopped']);
   });
 
   test('at a later start nothing names a file', async () => {
@@ -191,7 +233,7 @@ test('README starts it with a command that fills an empty directory', async () =
 
 test('clients that left their requests do not keep a stopped server alive', async () => {
   const server = await startChildServer(data, root.path, ['--metrics-port', '0']);
-  const metrics_url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
+  const metrics_url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
   const clients = new AbortController();
   const ask = async () => {
     const response = fetch(`${server.address}/v1/decisions`, {
@@ -228,7 +270,7 @@ describe('metrics and the log file', () => {
     const log_file = join(root.path, 'tds.log');
     const flags = ['--metrics-port', '0', '--log-file', log_file, '--backup-every', '6h'];
     const server = await startChildServer(data, root.path, flags);
-    const url = /"metrics_url": "([^"]+)"/.exec(server.output())?.[1] ?? '';
+    const url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
     const metrics = async () => (await fetch(url)).text();
     expect(await metrics()).toMatch(/tds_build_info{version="[^"]+",commit="[0-9a-f]{12}/);
     await eventually(async () => metricIn(await metrics(), 'tds_backup_timestamp_seconds') !== 0);
@@ -252,7 +294,7 @@ describe('metrics and the log file', () => {
     expect(log).toContain('"code":"not_found"');
     expect(log).toContain('"msg":"stopping: finishing the requests in flight"}\n');
     expect(log).toEndWith('}\n');
-    expect(server.output()).not.toContain('"msg"');
+    expect(server.output()).not.toContain('"msg":"request"');
     expect(await tds(['top', '--once', '--data', data])).toMatchObject({
       code: 1,
       stderr: `tds: No service with metrics runs on ${data}: start it with --metrics-port, or name its metrics with --url.\n`,

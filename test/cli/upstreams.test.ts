@@ -63,6 +63,9 @@ describe('tds model add --upstream', () => {
         ca_file: null,
       },
       aliases: [],
+      state: null,
+      load_error: null,
+      memory_bytes: null,
     });
 
     const [, second] = addresses;

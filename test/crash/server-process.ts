@@ -84,7 +84,7 @@ export class ServerProcess implements AsyncDisposable {
     const decoder = new TextDecoder();
     for await (const chunk of this.#child.stdout) {
       this.#output += decoder.decode(chunk, { stream: true });
-      const address = /"address": "([^"]+)"/.exec(this.#output)?.[1];
+      const address = /"address":"([^"]+)"/.exec(this.#output)?.[1];
       if (address !== undefined) onAddress(address);
     }
   }

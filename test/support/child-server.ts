@@ -60,13 +60,13 @@ export async function startChildServer(
     const decoder = new TextDecoder();
     for await (const chunk of stream) {
       printed += decoder.decode(chunk, { stream: true });
-      if (/^\{[\s\S]*"address"[\s\S]*?\n\}/m.test(printed)) started.resolve();
+      if (/^\{.*"address":.*\}$/m.test(printed)) started.resolve();
     }
   };
   const ended = Promise.all([read(child.stdout), read(child.stderr)]);
   void child.exited.then(() => started.reject(new Error(`the server ended: ${printed}`)));
   await started.promise;
-  const address = /"address": "([^"]+)"/.exec(printed)?.[1];
+  const address = /"address":"([^"]+)"/.exec(printed)?.[1];
   if (address === undefined) throw new Error(`no address in ${printed}`);
   const end = async () => {
     const code = await child.exited;
@@ -75,7 +75,7 @@ export async function startChildServer(
   };
   return {
     address,
-    key: takeKey(/"api_key_file": "([^"]+)"/.exec(printed)?.[1]),
+    key: takeKey(/"api_key_file":"([^"]+)"/.exec(printed)?.[1]),
     pid: child.pid,
     output: () => printed,
     ended: end,
