@@ -1,6 +1,7 @@
 import { DOCUMENTS, documentPage, documentPath } from '../docs/documents.ts';
 import { SCRIPT_PATH, STYLE_PATH } from '../docs/layout.ts';
 import { projectFile } from '../project-root.ts';
+import { jsonResponse } from './responses.ts';
 import { defineRoute, type Route } from './route.ts';
 import { type Site, siteLinks } from './site.ts';
 import { staticFile } from './static-files.ts';
@@ -25,20 +26,35 @@ export function documentRoutes(routes: readonly Route[], site: Site): readonly R
   const style = async () =>
     await staticFile('style.css', await joined(['src/palette.css', 'src/docs/assets/style.css']));
   const script = async () => await staticFile('page.js', await joined(['src/docs/assets/page.js']));
-  // For people who know only the address of the service.
-  const root = defineRoute({
-    method: 'GET',
-    path: '/',
-    refusals: [],
-    operation: null,
-    handle: () => new Response(null, { status: 302, headers: { location: documentPath('quickstart') } }),
-  });
   return [
-    root,
+    rootRoute(site),
     ...pages,
     staticRoute({ path: STYLE_PATH, is_served: true, make: style }),
     staticRoute({ path: SCRIPT_PATH, is_served: true, make: script }),
   ];
+}
+
+/**
+ * `GET /`, for people who know the address of the service and nothing more: a browser is led to the documents, whose bar
+ * leads to the console. Every other client gets the paths of these as JSON.
+ */
+function rootRoute(site: Site): Route {
+  const paths = {
+    docs: documentPath('quickstart'),
+    reference: site.has_reference ? '/swagger' : undefined,
+    console: site.has_console ? '/console' : undefined,
+  };
+  return defineRoute({
+    method: 'GET',
+    path: '/',
+    refusals: [],
+    operation: null,
+    headers: { vary: 'accept', 'cache-control': 'no-cache' },
+    handle: ({ headers }, { request_id }) =>
+      headers.get('accept')?.includes('text/html') === true
+        ? new Response(null, { status: 302, headers: { location: paths.docs } })
+        : jsonResponse(request_id, 200, { name: 'Typed Decision Service', ...paths }),
+  });
 }
 
 /** Returns the joined files of the program. */

@@ -65,9 +65,19 @@ test('pages link to the parts that the service has', async () => {
   expect(with_none).not.toContain('/swagger');
 });
 
-test('whoever knows the address only is led to the documents', async () => {
-  const response = await service.fetch('/', { redirect: 'manual' });
+test('the address alone leads a browser to the documents and tells other clients the paths', async () => {
+  const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const response = await service.fetch('/', { redirect: 'manual', headers: { accept } });
   expect([response.status, response.headers.get('location')]).toEqual([302, '/docs']);
+  const page = await (await service.fetch('/', { headers: { accept } })).text();
+  expect(page).toContain('<!doctype html>');
+  const told = await service.fetch('/');
+  expect([told.status, told.headers.get('x-request-id')]).toEqual([200, expect.stringMatching(/^req_/)]);
+  expect(await told.json()).toEqual({
+    name: 'Typed Decision Service',
+    docs: '/docs',
+    reference: '/swagger',
+  });
 });
 
 /** The cells of the rows of a page's first table. */

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { COMMON_CODES, ERRORS, Refusal } from '../../src/errors.ts';
-import { PathTable } from '../../src/http/path-table.ts';
+import { PathTable, pathParameter } from '../../src/http/path-table.ts';
 import { defineRoute, type Method, type Route } from '../../src/http/route.ts';
 import { routesOf } from '../../src/http/routes.ts';
 import { createLog } from '../../src/ops/log.ts';
@@ -38,6 +38,31 @@ describe('the paths of a list of routes', () => {
     expect(paths.find('/a/')?.path).toBe('/a');
     expect(paths.find('/')?.path).toBe('/');
     expect(paths.find('/a//')).toBeNull();
+  });
+
+  test('a parameter stands for one segment; a path that is written out is found before it', () => {
+    const paths = new PathTable([
+      routeOf('GET', '/a/{id}'),
+      routeOf('GET', '/a/b'),
+      routeOf('GET', '/a/{id}/c'),
+    ]);
+    const found = (path: string) => paths.find(path)?.path;
+    expect(['/a/x', '/a/x/', '/a/b', '/a/x/c', '/a/x%2Fy'].map(found)).toEqual([
+      '/a/{id}',
+      '/a/{id}',
+      '/a/b',
+      '/a/{id}/c',
+      '/a/{id}',
+    ]);
+    expect(['/a', '/a/', '/a//', '/a/x/y', '/a/x//c'].map(found)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    const value = (path: string) => pathParameter('/a/{id}/c', new Request(`http://localhost${path}`));
+    expect(['/a/x/c', '/a/x%2Fy/c', '/a/%E0%A4/c'].map(value)).toEqual(['x', 'x/y', null]);
   });
 
   test('a route that the service does without adds no method; a path of such routes only takes none', () => {
