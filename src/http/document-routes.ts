@@ -35,7 +35,7 @@ export function documentRoutes(routes: readonly Route[], site: Site): readonly R
 }
 
 /**
- * `GET /`, for people who know the address of the service and nothing more: a browser is led to the documents, whose bar
+ * `GET /`, for people who know only the address of the service. A browser is led to the documents, whose bar
  * leads to the console. Every other client gets the paths of these as JSON.
  */
 function rootRoute(site: Site): Route {
