@@ -1,21 +1,17 @@
 import { Elysia } from 'elysia';
 import { ERRORS, isErrorCode, Refusal } from './errors.ts';
 import { type KnownPath, type RequestContext, RequestContexts } from './http/context.ts';
-import { type Draining, stopping } from './http/draining.ts';
+import { stopping } from './http/draining.ts';
 import { elysiaPath, PathTable } from './http/path-table.ts';
 import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
+import type { OnKnown } from './http/request-handler.ts';
+import { logRequest, observeRequest } from './http/request-records.ts';
 import { REQUEST_ID_HEADER } from './http/responses.ts';
 import { answer, type Refused, refusedResponse } from './http/route.ts';
 import { type RouteServices, routesOf } from './http/routes.ts';
-import type { Log } from './ops/log.ts';
-import type { Tracing } from './ops/tracing.ts';
 
 /** The parts that the HTTP interface needs. */
 export interface AppServices extends RouteServices {
-  /** True once the service is being stopped. */
-  readonly draining: Draining;
-  readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
-  readonly tracing: Pick<Tracing, 'begin'>;
   /** The console, which answers everything under `/console`; null where this service has none. */
   readonly console: ConsolePort | null;
 }
@@ -98,18 +94,13 @@ export function createApp(services: AppServices) {
 
   return {
     /** Answers one request from that address. Calls `onKnown` once the client is known. */
-    async handle(request: Request, client_address: string, onKnown = () => {}): Promise<Response> {
+    async handle(request: Request, client_address: string, onKnown: OnKnown = () => {}): Promise<Response> {
       const context = contexts.of(request, client_address, onKnown);
       const response =
         console !== null && context.path === CONSOLE
           ? await answerByConsole(services, console, request, context)
           : await app.handle(request);
-      if (!isUnlisted(context)) {
-        const { path, endpoint = path?.path ?? null, model = null, mode = null, code } = context;
-        const { status } = response;
-        services.metrics.requestAnswered({ endpoint, model, mode, code, status });
-        endSpan(context, status);
-      }
+      if (!isUnlisted(context)) observeRequest(services, context, response.status);
       return response;
     },
   };
@@ -158,52 +149,12 @@ async function refusedBeforeConsole(
   return refusalOverAddressBudget(services, context);
 }
 
-/** Writes one line to the log, of metadata only. */
-function logRequest(
-  { log, clock }: Pick<AppServices, 'log' | 'clock'>,
-  { method }: Request,
-  context: RequestContext,
-  status: number,
-): void {
-  const { request_id, path, started_ms, code, caller, client_address } = context;
-  log.request({
-    request_id,
-    method,
-    path: path?.path ?? null,
-    status,
-    duration_ms: clock.monotonic_ms() - started_ms,
-    code,
-    model: context.model ?? null,
-    mode: context.mode ?? null,
-    input_tokens: context.input_tokens ?? null,
-    ...(context.is_replayed === true ? { is_replayed: true } : {}),
-    trace_id: context.span?.trace_id ?? null,
-    client_address: client_address === '' ? null : client_address,
-    organization_id: caller?.organization_id ?? null,
-    project_id: caller?.project_id ?? null,
-    key_id: caller?.key_id ?? null,
-  });
-}
-
 /**
  * Returns true for a response that the log and the metrics leave out. A refusal by the port itself is never
  * left out.
  */
 function isUnlisted({ path, code }: RequestContext): boolean {
   return path?.is_unlisted === true && code === null;
-}
-
-/** Sends the span of a request, unless its client has spent its budget of refusals. */
-function endSpan({ request_id, span, caller, code, is_over_budget }: RequestContext, status: number): void {
-  if (is_over_budget) return;
-  span?.end({
-    request_id,
-    status,
-    code,
-    organization_id: caller?.organization_id ?? null,
-    project_id: caller?.project_id ?? null,
-    key_id: caller?.key_id ?? null,
-  });
 }
 
 function statusOf(response: unknown): number {

@@ -16,14 +16,16 @@ import type { Database } from './database.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { drawHashKey } from './hashing/half-siphash.ts';
+import { BATCH_LINES } from './http/batch-route.ts';
 import { BODY_DEADLINE_MS, type BodyLimits, UNKNOWN_BODY_DEADLINE_MS } from './http/body-bytes.ts';
 import { Draining } from './http/draining.ts';
-import type { HandlerFailure } from './http/request-handler.ts';
+import type { HandlerFailure, OnKnown } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
 import { IdempotencyTurns } from './idempotency/turns.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { QUEUE_LIMIT } from './limits/model-turns.ts';
+import { type Pause, pauseByTimer } from './limits/pause.ts';
 import { QueuePerName } from './limits/queue-per-name.ts';
 import { RateLimiter } from './limits/rate-limiter.ts';
 import { WINDOW_MS } from './limits/rate-status.ts';
@@ -86,6 +88,8 @@ export interface ServiceParts {
   readonly rejected_rows_per_day?: number;
   /** The milliseconds from a request's first turn at the model to its answer. */
   readonly evaluation_ms?: number;
+  /** How lines of batches wait; by the machine's timers by default. */
+  readonly pause?: Pause | undefined;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly log: Log;
@@ -136,7 +140,7 @@ export interface Service {
   readonly handle: (
     request: Request,
     client_address?: string,
-    onKnown?: () => void,
+    onKnown?: OnKnown,
   ) => Response | Promise<Response>;
   /** Returns the response where there is no request: bytes that are not HTTP, or one connection too many. */
   readonly refuse: (refusal: Refusal) => Response;
@@ -263,11 +267,14 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     refusals,
     rejected_rows,
     planning: new QueuePerName(PLANNED_AT_ONCE),
+    batch_planning: new QueuePerName(1),
+    pause: parts.pause ?? pauseByTimer,
     unplanned_bodies: new BodyBudget(),
     books,
     idempotency: new IdempotencyTurns(store.idempotency, clock),
     models,
     body_limits,
+    batch_lines: new BodyBudget(BATCH_LINES),
     draining: new Draining(),
     cut_requests: new CutRequests(),
     model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },

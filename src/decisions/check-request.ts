@@ -27,6 +27,11 @@ export interface AskedCall {
   readonly body_bytes: () => number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
+  /**
+   * Present for a line of a batch, which waits where load would have a single request refused. Aborted when it is to
+   * wait no longer.
+   */
+  readonly patience: AbortSignal | null;
 }
 
 /** The caller of a request, with access to the API. */
@@ -43,7 +48,7 @@ type CheckingServices = Pick<DecisionServices, 'keys' | 'catalog' | 'clock' | 'p
 /** Runs step 1: the key, its project and its organization. Never rejects. */
 export async function authenticate(
   services: CheckingServices,
-  call: AskedCall,
+  call: Pick<AskedCall, 'key' | 'request_id'>,
 ): Promise<KnownCaller | Refusal> {
   const { key } = call;
   if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
@@ -68,7 +73,7 @@ export async function authenticate(
 /** Runs step 2, first half: the body, its fields, its model and its questions. Never rejects. */
 export async function checkRequest(
   services: CheckingServices,
-  call: AskedCall,
+  call: Pick<AskedCall, 'request_id' | 'default_model' | 'query_mode' | 'readBody'>,
   caller: KnownCaller,
 ): Promise<CheckedRequest | Refusal> {
   const value = await call.readBody(caller.organization_id);
@@ -89,7 +94,7 @@ export async function checkRequest(
 
 async function findModel(
   services: CheckingServices,
-  call: AskedCall,
+  call: Pick<AskedCall, 'request_id'>,
   id: string,
   organization_id: string,
 ): Promise<ServedModelEntry | Refusal> {

@@ -3,6 +3,7 @@ import type { Caller } from '../accounts/key-directory.ts';
 import { ERRORS } from '../errors.ts';
 import type { IdempotencyClaim } from '../idempotency/claim.ts';
 import type { Hold } from '../ledger/hold.ts';
+import type { Place } from '../limits/model-turns.ts';
 import type { RateStatus } from '../limits/rate-status.ts';
 import type { TokenReservation } from '../limits/rate-windows.ts';
 import type { ServedModel } from '../models/models.ts';
@@ -10,6 +11,7 @@ import { dollarsOf } from '../money.ts';
 import { inStep, type RequestSpan } from '../ops/tracing.ts';
 import type { UsageRow } from '../usage/usage-row.ts';
 import { answerRequest, type Decided, roundedLatency } from './answer-request.ts';
+import { admitInTime, notAsked } from './batch/admission.ts';
 import {
   type AskedCall,
   authenticate,
@@ -24,7 +26,7 @@ import { estimatedTokens } from './estimate.ts';
 import { holdRefused, rateLimited } from './explained-refusals.ts';
 import { ModelDeadline } from './model-deadline.ts';
 import { ModelTime } from './model-time.ts';
-import { inPlanningTurn, planOrRefusal, refusedByModel } from './plan-request.ts';
+import { askPatiently, inPlanningTurn, planOrRefusal } from './plan-request.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
@@ -32,7 +34,7 @@ import type { WrittenDecision } from './schemas.ts';
 
 /** A call of a decision endpoint, as the pipeline needs it. */
 export interface DecisionCall extends AskedCall {
-  readonly endpoint: '/v1/decisions' | '/v1/systemone';
+  readonly endpoint: '/v1/decisions' | '/v1/systemone' | '/v1/decisions/batch';
   /** Calls with the same key get one decision, which is charged once; null where each call is a new one. */
   readonly idempotency_key: string | null;
   /** Null where the request is not traced. */
@@ -150,14 +152,16 @@ async function decideAnew(
   }
   const { record_tokens_left_out } = plan;
   const model_time = new ModelTime(services.clock, span);
-  const decided = await askModel(services, held, plan, model_time);
+  const decided = await askPatiently(services, held, 'model', () =>
+    askModel(services, held, plan, model_time),
+  );
   model_time.end(decided instanceof Refusal ? decided : null);
   const result =
     decided instanceof Refusal
       ? await inStep(
           span,
           'release',
-          () => releaseHold(services, held, decided, model_time.queue_ms + model_time.model_ms),
+          () => releaseUnanswered(services, held, decided, model_time),
           expectedRefusal,
         )
       : await inStep(span, 'charge', () => charge(services, held, decided));
@@ -218,16 +222,22 @@ async function planWithinLimits(
   checked: ServedRequest,
 ): Promise<Planned | Refusal> {
   const { organization_id, limits } = checked.caller;
+  const { patience } = checked.call;
+  if (patience?.aborted === true) return notAsked();
   try {
     // Planning is the expensive part of the estimate, so a request that cannot be admitted anyway is refused
     // first.
-    const exhausted = await services.limiter.exhausted(organization_id, limits);
+    const exhausted = patience === null ? await services.limiter.exhausted(organization_id, limits) : null;
     if (exhausted !== null) {
       return { refusal: rateLimited(exhausted, limits, null), rate: exhausted.status };
     }
     const plan = await planOrRefusal(services, checked);
     const tokens = estimatedTokens(tokensOf(plan));
-    const admission = await services.limiter.admit(organization_id, limits, tokens);
+    const admission =
+      patience === null
+        ? await services.limiter.admit(organization_id, limits, tokens)
+        : await admitInTime(services, { organization_id, limits, estimated_tokens: tokens, patience });
+    if (admission === null) return notAsked();
     if (!admission.admitted) {
       return { refusal: rateLimited(admission, limits, tokens), rate: admission.status };
     }
@@ -285,40 +295,37 @@ async function placeHold(
   }
 }
 
-/** Runs step 4: returns the model's answers, or the refusal. */
+/** Runs step 4: returns the model's answers. Rejects as the model, its queue and its deadline do. */
 async function askModel(
   services: DecisionServices,
-  held: HeldRequest,
+  { request, caller, call, served }: HeldRequest,
   plan: DecisionPlan,
   time: ModelTime,
-): Promise<Decided | Refusal> {
-  const { request, caller, call, served } = held;
+): Promise<Decided> {
   const deadline = new ModelDeadline(call.signal, services.model_time);
-  try {
-    return await served.turns.enter(caller.organization_id, (place) =>
-      served.use(
-        request.mode,
-        async (model, signal) => {
-          deadline.wait(() => place.retryAfter_s());
-          return await answerRequest(model, request, plan, {
-            scope: caller.organization_id,
-            signal,
-            takeTurn: (turn, work, given_up) => {
-              const begin = () => {
-                deadline.begin();
-                time.begin();
-                return work();
-              };
-              return place.run(turn, begin, given_up);
-            },
-            clock: services.clock,
-          });
-        },
-        deadline.signal,
-      ),
+  const ask = (place: Place) =>
+    served.use(
+      request.mode,
+      async (model, signal) => {
+        deadline.wait(() => place.retryAfter_s());
+        return await answerRequest(model, request, plan, {
+          scope: caller.organization_id,
+          signal,
+          takeTurn: (turn, work, given_up) => {
+            const begin = () => {
+              deadline.begin();
+              time.begin();
+              return work();
+            };
+            return place.run(turn, begin, given_up);
+          },
+          clock: services.clock,
+        });
+      },
+      deadline.signal,
     );
-  } catch (error) {
-    return refusedByModel(services, held, 'model', error);
+  try {
+    return await served.turns.enter(caller.organization_id, ask, call.patience);
   } finally {
     deadline.end();
   }
@@ -347,6 +354,16 @@ async function releaseHold(
   });
   await services.books.release(held.hold, is_abandoned || !keeps_row ? null : row);
   return refusal;
+}
+
+/** Runs step 5 for a request without an answer. A line that was not asked leaves no row, because it is sent again. */
+function releaseUnanswered(
+  services: DecisionServices,
+  held: HeldRequest,
+  refusal: Refusal,
+  { queue_ms, model_ms }: ModelTime,
+): Promise<Refusal> {
+  return releaseHold(services, held, refusal, queue_ms + model_ms, refusal.code !== 'overloaded');
 }
 
 /**

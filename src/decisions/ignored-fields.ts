@@ -41,6 +41,11 @@ export function unreadFields(objects: readonly ReadObject[]): readonly string[] 
   return unread;
 }
 
+/** Returns the names for JSON, shortened. */
+export function ignoredFieldNames(names: readonly string[]): readonly string[] {
+  return names.map((name) => name.slice(0, NAME_LENGTH_MAX).toWellFormed());
+}
+
 /**
  * Returns the names as the value of a header: percent-encoded in UTF-8, shortened, and separated by commas.
  */

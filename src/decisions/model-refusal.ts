@@ -38,7 +38,10 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Decision
  * of its own.
  */
 export function isOwnFault(error: unknown): boolean {
-  const is_load =
-    error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof TurnTimedOut;
-  return !is_load && !(error instanceof PlanRejected);
+  return !isLoad(error) && !(error instanceof PlanRejected);
+}
+
+/** Returns true if a failure of step 4 goes away by itself: too much waits, or the model is being loaded. */
+export function isLoad(error: unknown): boolean {
+  return error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof TurnTimedOut;
 }

@@ -5,6 +5,7 @@ import type { IdempotencyTurns } from '../idempotency/turns.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Books } from '../ledger/books.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
+import type { Pause } from '../limits/pause.ts';
 import type { QueuePerName } from '../limits/queue-per-name.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
@@ -27,6 +28,10 @@ export interface DecisionServices {
   readonly rejected_rows: RejectedRows;
   /** The queue in which requests are planned and admitted. */
   readonly planning: QueuePerName;
+  /** The same queue for lines of batches, one at a time of an organization. */
+  readonly batch_planning: QueuePerName;
+  /** Pauses lines of batches that wait. */
+  readonly pause: Pause;
   /** The memory for bodies of requests that wait to be planned. */
   readonly unplanned_bodies: BodyBudget;
   readonly books: Books;

@@ -15,6 +15,7 @@ export const DOCUMENTS = [
   'confidence',
   'errors',
   'limits',
+  'batches',
   'billing',
   'sdks',
   'agents',

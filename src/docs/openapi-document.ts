@@ -32,13 +32,13 @@ const Schema = Type.Recursive((This) =>
 /** A schema, or a reference to one. */
 export type DocumentedSchema = Static<typeof Schema>;
 
-const Content = Type.Object({
-  'application/json': Type.Object({
+const Content = byName(
+  Type.Object({
     schema: Schema,
     examples: byName(Type.Object({ summary: Type.String(), value: Type.Unknown() })),
   }),
-});
-/** A body: its schema, and examples of it by name. */
+);
+/** A body by its media type: its schema, and examples of it by name. */
 export type DocumentedContent = Static<typeof Content>;
 
 const Operation = Type.Object({

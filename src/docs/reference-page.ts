@@ -87,11 +87,13 @@ function parametersOf({ parameters = [] }: Listed): string {
 }
 
 /** Returns a body: its description, and its examples, of which the first one is visible at once. */
-function bodyOf(
-  title: string,
-  description: string,
-  { 'application/json': content }: DocumentedContent,
-): string {
+function bodyOf(title: string, description: string, contents: DocumentedContent): string {
+  return Object.values(contents)
+    .map((content) => contentOf(title, description, content))
+    .join('\n');
+}
+
+function contentOf(title: string, description: string, content: DocumentedContent[string]): string {
   const examples = Object.values(content.examples).map(
     ({ summary, value }, index) =>
       `<details${index === 0 ? ' open' : ''}><summary>Example: ${escaped(summary)}</summary><pre tabindex="0"><code>${escaped(JSON.stringify(value, null, 2))}</code></pre></details>`,

@@ -1,6 +1,7 @@
 import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
 import type { BodyBudget, BodyShare } from '../limits/body-budget.ts';
 import type { UnknownBodies } from '../limits/unknown-bodies.ts';
+import { BytePieces } from './byte-pieces.ts';
 import { type ContentCoding, decompress } from './content-encoding.ts';
 
 /** The largest body that is read (contract: a body has at most 1 MB). */
@@ -72,10 +73,10 @@ export async function readBytes(
   };
   const share = shareOf(sender, limits, () => end(overloaded()));
   const deadline = setTimeout(() => end(new Refusal('request_timeout')), deadlineOf(sender, limits));
-  const received = new Pieces();
-  const decoded = new Pieces();
+  const received = new BytePieces();
+  const decoded = new BytePieces();
   let size = 0;
-  const keep = (piece: Uint8Array, pieces: Pieces): boolean => {
+  const keep = (piece: Uint8Array, pieces: BytePieces): boolean => {
     size += piece.byteLength;
     if (pieces.size + piece.byteLength > bytes_max) end(new Refusal('request_too_large'));
     else if (!share.take(piece.byteLength)) end(overloaded());
@@ -108,35 +109,6 @@ function shareOf(sender: BodySender, { budget, unknown_bodies }: BodyLimits, end
   return 'organization_id' in sender
     ? budget.open(sender.organization_id)
     : unknown_bodies.open(sender.client_address, end);
-}
-
-/** Collects the pieces of a body. */
-class Pieces {
-  size = 0;
-  /** Nearly every body comes in one piece. */
-  #first: Uint8Array | undefined;
-  /** One growing buffer, because a body of single bytes would take a hundred times its size as pieces. */
-  #buffer: Bun.ArrayBufferSink | undefined;
-
-  add(piece: Uint8Array): void {
-    this.size += piece.byteLength;
-    if (this.#first === undefined) {
-      this.#first = piece;
-      return;
-    }
-    if (this.#buffer === undefined) {
-      this.#buffer = new Bun.ArrayBufferSink();
-      this.#buffer.start({ asUint8Array: true });
-      this.#buffer.write(this.#first);
-    }
-    this.#buffer.write(piece);
-  }
-
-  /** Returns all bytes; no more can be added. */
-  bytes(): Uint8Array {
-    const bytes = this.#buffer?.end() ?? this.#first ?? new Uint8Array();
-    return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
-  }
 }
 
 /** Returns the announced size of a request; null for none, and beside Transfer-Encoding (RFC 9112, 6.3). */

@@ -44,23 +44,27 @@ function isMultipart(headers: Headers): boolean {
 
 /**
  * Parses JSON text in UTF-8 (see `readJson`). Refuses other text with `invalid_json`, and text that is nested
- * too deeply with `invalid_request`, whatever follows.
+ * too deeply with `invalid_request`, whatever follows. `line` is the name of a text that is one line.
  */
-export function parseJson(bytes: Uint8Array): JsonValue | JsonRefusal {
+export function parseJson(bytes: Uint8Array, line: string | null = null): JsonValue | JsonRefusal {
+  const name = line ?? 'The request body';
   let text: string;
   try {
     text = decoder.decode(bytes);
   } catch {
     // The refusal has the complete cause, which is the client's fault.
-    return new Refusal('invalid_json', { message: 'The request body is not valid UTF-8.' });
+    return new Refusal('invalid_json', { message: `${name} is not valid UTF-8.` });
   }
   try {
     return readJson(text);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    if (error.place !== null) return new Refusal('invalid_json', { message: notJson(text, error.place) });
+    if (error.place !== null) {
+      const message = line === null ? notJson(text, error.place) : lineNotJson(line, error.place);
+      return new Refusal('invalid_json', { message });
+    }
     return new Refusal('invalid_request', {
-      message: `The request body is nested deeper than ${NESTING_MAX} levels.`,
+      message: `${name} is nested deeper than ${NESTING_MAX} levels.`,
     });
   }
 }
@@ -72,4 +76,8 @@ function notJson(text: string, { line, column, is_end }: JsonPlace): string {
   return is_end
     ? `The request body is not valid JSON: it ends too early, at ${place}.`
     : `The request body is not valid JSON at ${place}.`;
+}
+
+function lineNotJson(line: string, { column, is_end }: JsonPlace): string {
+  return `${line} is not valid JSON${is_end ? ': it ends too early,' : ''} at column ${column}.`;
 }

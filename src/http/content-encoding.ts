@@ -1,4 +1,4 @@
-import type { Transform } from 'node:stream';
+import { pipeline, type Transform } from 'node:stream';
 import {
   constants,
   createBrotliDecompress,
@@ -67,17 +67,52 @@ export function contentCodingOf(headers: Headers): ContentCoding | null | Refusa
  */
 export async function decompress(
   bytes: Uint8Array,
-  { name, decoder }: ContentCoding,
+  coding: ContentCoding,
   onPiece: (piece: Uint8Array) => boolean,
 ): Promise<Refusal<'invalid_json'> | null> {
-  const damaged = () => new Refusal('invalid_json', { message: `The request body is not valid ${name}.` });
-  const stream = decoder();
-  stream.end(bytes);
   try {
-    for await (const piece of stream) if (!onPiece(piece)) return null;
-  } catch {
-    // The refusal has the complete cause, which is the client's fault.
-    return damaged();
+    for await (const piece of decompressed([bytes], coding)) if (!onPiece(piece)) return null;
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'invalid_json') return error;
+    throw error;
   }
-  return stream.bytesWritten < bytes.byteLength ? damaged() : null;
+  return null;
+}
+
+/**
+ * Yields the pieces without their compression, each when it is asked for. Throws `invalid_json` for bytes that are
+ * damaged or followed by others, and throws as `pieces` does.
+ */
+export async function* decompressed(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { name, decoder }: ContentCoding,
+): AsyncGenerator<Uint8Array> {
+  const damaged = () => new Refusal('invalid_json', { message: `The request body is not valid ${name}.` });
+  let sent_bytes = 0;
+  let failure: unknown;
+  async function* source(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const piece of pieces) {
+        sent_bytes += piece.byteLength;
+        yield piece;
+      }
+    } catch (error) {
+      failure = error;
+      // A stream of node:stream fails with an error only, and a refusal is none.
+      throw new Error('the compressed bytes failed');
+    }
+  }
+  const stream = decoder();
+  pipeline(source, stream, nothing);
+  try {
+    for await (const piece of stream) yield piece;
+  } catch {
+    // The refusal has the complete cause, which is the client's fault, unless its bytes failed.
+    throw failure ?? damaged();
+  }
+  if (stream.bytesWritten < sent_bytes) throw damaged();
+}
+
+function nothing(): void {
+  // The reader of the stream gets its failure.
 }

@@ -1,6 +1,7 @@
 import type { Caller } from '../accounts/key-directory.ts';
 import type { RequestSpan } from '../ops/tracing.ts';
 import type { Mode } from '../questions/question.ts';
+import type { OnKnown } from './request-handler.ts';
 
 /** The properties of one path. */
 export interface KnownPath {
@@ -24,7 +25,7 @@ export interface RequestContext {
   /** Distinguishes clients without a valid key; empty when unknown. */
   readonly client_address: string;
   /** Call it as soon as the client is known: it has the key of an organization that may ask. */
-  readonly onKnown: () => void;
+  readonly onKnown: OnKnown;
   /** Null where the request is not traced. */
   readonly span: RequestSpan | null;
   caller: Caller | null;
@@ -48,11 +49,11 @@ export class RequestContexts {
   readonly #contexts = new WeakMap<Request, RequestContext>();
 
   constructor(
-    private readonly begin: (request: Request, client_address: string, onKnown: () => void) => RequestContext,
+    private readonly begin: (request: Request, client_address: string, onKnown: OnKnown) => RequestContext,
   ) {}
 
   /** Returns the context of a request. The first call creates it, with its client. */
-  of(request: Request, client_address = '', onKnown: () => void = () => {}): RequestContext {
+  of(request: Request, client_address = '', onKnown: OnKnown = () => {}): RequestContext {
     const known = this.#contexts.get(request);
     if (known !== undefined) return known;
     const context = this.begin(request, client_address, onKnown);

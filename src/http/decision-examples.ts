@@ -130,6 +130,7 @@ const SUMMARIES = {
   of_each_type: 'A question of each type',
   consistent: 'An object as the record, in consistent mode',
   openai: "OpenAI's shape",
+  batch: 'A batch of one line',
 };
 
 export const SYSTEM_ONE_REQUESTS: Examples = {
@@ -172,4 +173,23 @@ export const TOKEN_ANSWERS: Examples = {
     value: { ...COUNT, mode: 'consistent', input_tokens: 35, read_tokens: 35, cost_usd: 0.000018 },
   },
   openai: { summary: SUMMARIES.openai, value: COUNT },
+};
+
+const { id: decision_id, ...CONSISTENT_DECISION } = CONSISTENT_ANSWER;
+
+export const BATCH_REQUESTS: Examples = {
+  batch: { summary: SUMMARIES.batch, value: { id: 'ticket-1', ...CONSISTENT } },
+};
+
+export const BATCH_ANSWERS: Examples = {
+  batch: {
+    summary: SUMMARIES.batch,
+    value: {
+      id: 'ticket-1',
+      line: 1,
+      request_id: 'req_6FqzT0mW1cXkJd8RbYvL2hNs',
+      decision_id,
+      ...CONSISTENT_DECISION,
+    },
+  },
 };

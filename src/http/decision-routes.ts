@@ -53,7 +53,7 @@ export type DecisionRouteServices = DecisionServices & {
 
 /** The route's facts about a request for a decision, before its body. */
 type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> &
-  Partial<Pick<DecisionCall, 'idempotency_key'>> & {
+  Partial<Pick<DecisionCall, 'idempotency_key' | 'patience'>> & {
     /** Translates bodies in OpenAI's shape; null where only the contract's is accepted. */
     readonly openai: OpenAiTranslation | null;
     /** The body, where it is not the request's own. */
@@ -180,6 +180,7 @@ export async function answerDecision(
   const reading = bodyReading(services, request, context, openai);
   const outcome = await decide(services, {
     idempotency_key: null,
+    patience: null,
     ...asked,
     ...reading,
     ...(given === undefined ? {} : { readBody: () => Promise.resolve(given) }),

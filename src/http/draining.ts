@@ -5,15 +5,20 @@ const RETRY_AFTER_S = 5;
 
 /** The state of a stop: running requests are finished, and new ones are refused. */
 export class Draining {
-  #has_begun = false;
+  readonly #begun = new AbortController();
 
   get has_begun(): boolean {
-    return this.#has_begun;
+    return this.#begun.signal.aborted;
+  }
+
+  /** Aborted at the beginning, for what would otherwise go on for long. */
+  get signal(): AbortSignal {
+    return this.#begun.signal;
   }
 
   /** Refuses new requests from now on. */
   begin(): void {
-    this.#has_begun = true;
+    this.#begun.abort();
   }
 }
 

@@ -1,6 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { urlOf } from './target.ts';
 
+/** The bytes of a body that are read ahead of its reader; the others stay in the connection. */
+const UNREAD_BYTES_MAX = 65_536;
+
 const METHODS_WITHOUT_BODY: readonly (string | undefined)[] = ['GET', 'HEAD'];
 
 /** Returns true if the head of a request announces a body. */
@@ -53,7 +56,10 @@ function bodyStream(
   return new ReadableStream<Uint8Array>(
     {
       pull(controller) {
-        if (is_started) return;
+        if (is_started) {
+          message.resume();
+          return;
+        }
         is_started = true;
         const fail = () => ended(() => controller.error(body_failure.reason));
         if (body_failure.aborted) {
@@ -63,7 +69,9 @@ function bodyStream(
         body_failure.addEventListener('abort', fail, { once: true });
         onFirstRead();
         message.on('data', (chunk: Uint8Array) => {
-          if (!is_ended) controller.enqueue(chunk);
+          if (is_ended) return;
+          controller.enqueue(chunk);
+          if ((controller.desiredSize ?? 0) <= -UNREAD_BYTES_MAX) message.pause();
         });
         message.once('end', () => {
           onReceived();
@@ -77,19 +85,27 @@ function bodyStream(
       },
     },
     // The first pull is the first read, not the stream's creation.
-    { highWaterMark: 0 },
+    new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
   );
+}
+
+/** Events of a client that reads its response. */
+export interface ReadingEvents {
+  /** A piece waits to be read. */
+  readonly onUnread: () => void;
+  /** The client has read all that was written. */
+  readonly onTaken: () => void;
 }
 
 /**
  * Writes a response and ends it. Resolves when the operating system has all of it or the client is gone. A
  * body with a length in the headers, or sent in chunks, is read at the client's speed. Only a piece of it is
- * in memory. `onTaken` is called whenever a client that was behind has caught up.
+ * in memory.
  */
 export async function writeResponse(
   response: Response,
   reply: ServerResponse,
-  onTaken: () => void = () => {},
+  events: ReadingEvents,
 ): Promise<void> {
   const { headers } = response;
   const is_chunked = headers.has('transfer-encoding');
@@ -97,7 +113,10 @@ export async function writeResponse(
   if (is_chunked) headers.delete('content-length');
   const is_read_in_pieces = response.body !== null && (is_chunked || headers.has('content-length'));
   const body = response.body === null || is_read_in_pieces ? null : await response.bytes();
-  if (reply.destroyed || reply.headersSent) return;
+  if (reply.destroyed || reply.headersSent) {
+    if (is_read_in_pieces) await response.body?.cancel();
+    return;
+  }
   // HTTP/1.0 has no chunks; there the end of the connection is that of the body.
   if (is_chunked && reply.req.httpVersionMinor === 0) headers.delete('transfer-encoding');
   const lines: string[] = [];
@@ -108,8 +127,13 @@ export async function writeResponse(
   if (!is_chunked && !headers.has('content-length') && response.status !== 204) {
     lines.push('content-length', String(body?.byteLength ?? 0));
   }
+  events.onUnread();
   reply.writeHead(response.status, lines);
-  if (is_read_in_pieces && response.body !== null) await writePieces(response.body, reply, onTaken);
+  if (is_read_in_pieces && response.body !== null) {
+    // The first piece may be long in coming.
+    if (is_chunked) reply.flushHeaders();
+    await writePieces(response.body, reply, events);
+  }
   if (body === null) reply.end();
   else reply.end(body);
 }
@@ -117,15 +141,19 @@ export async function writeResponse(
 async function writePieces(
   body: ReadableStream<Uint8Array>,
   reply: ServerResponse,
-  onTaken: () => void,
+  { onUnread, onTaken }: ReadingEvents,
 ): Promise<void> {
+  onTaken();
   for await (const piece of body) {
     if (reply.destroyed) return;
-    if (reply.write(piece)) continue;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    reply.once('drain', resolve).once('close', resolve);
-    await promise;
-    reply.off('drain', resolve).off('close', resolve);
+    onUnread();
+    if (!reply.write(piece)) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      reply.once('drain', resolve).once('close', resolve);
+      await promise;
+      reply.off('drain', resolve).off('close', resolve);
+    }
     if (!reply.destroyed) onTaken();
   }
+  onUnread();
 }

@@ -1,6 +1,6 @@
 import { COMMON_CODES, ERROR_CODES, ERROR_TYPES, ERRORS, type ErrorCode } from '../errors.ts';
 import { referenceTo, sharedSchemas } from './openapi-schemas.ts';
-import type { Examples, NamedSchema, Operation } from './route.ts';
+import type { Described, Examples, NamedSchema, Operation } from './route.ts';
 import { type ErrorResponse, ErrorResponseSchema } from './schemas.ts';
 import { ADDITION, CODE_NOTES, isAddedCode } from './specification-additions.ts';
 
@@ -65,14 +65,14 @@ export function openApiOperation({ body, success, ...operation }: Operation, ref
           requestBody: {
             required: true,
             description: body.description,
-            content: json(body.schemas, body.examples),
+            content: contentOf(body),
           },
         }),
     responses: {
       200: {
         description: success.description,
         headers: headersOf(200, operation),
-        content: json(success.schemas, success.examples),
+        content: contentOf(success),
       },
       ...errorResponses(refusals, operation),
     },
@@ -125,10 +125,10 @@ function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operatio
       {
         description: codes.map(({ code }) => describe(code)).join('\n\n'),
         headers: headersOf(status, operation),
-        content: json(
-          [ERROR],
-          Object.fromEntries(codes.map(({ code }) => [code, errorExample(code, status)])),
-        ),
+        content: contentOf({
+          schemas: [ERROR],
+          examples: Object.fromEntries(codes.map(({ code }) => [code, errorExample(code, status)])),
+        }),
       },
     ]),
   );
@@ -163,10 +163,11 @@ function errorExample(code: ErrorCode, status: keyof typeof ERROR_TYPES): Exampl
   return { summary: code, value };
 }
 
-function json([schema, ...others]: readonly [NamedSchema, ...NamedSchema[]], examples: Examples) {
+function contentOf({ schemas, examples, media_type = 'application/json' }: Omit<Described, 'description'>) {
+  const [schema, ...others] = schemas;
   const one = reference(schema);
   return {
-    'application/json': {
+    [media_type]: {
       schema: others.length === 0 ? one : { anyOf: [one, ...others.map(reference)] },
       examples,
     },

@@ -39,6 +39,8 @@ export class RawRefusals {
   refuseUnparsed(socket: Duplex, error: ParserError): void {
     const refusal = refusalOf(error.code);
     const connection = this.sockets.of(socket);
+    // The clock says so once for each request, and ends nothing by itself.
+    if (refusal.code === 'request_timeout' && connection?.newest?.is_stream === true) return;
     const target = targetOfUnknownMethod(error, (connection?.newest ?? null) !== null);
     if (connection === undefined || target === null || isAmbiguous(target)) {
       this.refuse(socket, refusal);

@@ -19,6 +19,9 @@ import type { TlsListener } from './tls-listener.ts';
  */
 const PIPELINED_MAX = 8;
 
+/** The time in milliseconds for the client of a stream that ended early to read the end. */
+const LAST_READ_MS = 2_000;
+
 /** The `Retry-After` in seconds for a client with too many requests at once. */
 const RETRY_AFTER_S = 1;
 
@@ -90,7 +93,7 @@ export class RequestAnswerer {
     const { handler, clients, connections } = this.parts;
     const client = clients.clientOf(message, connection.address);
     const is_within_limit = clients.begin(client);
-    const { gone, body_failure } = this.#open(connection, message, reply, () => clients.end(client));
+    const { gone, exchange } = this.#open(connection, message, reply, () => clients.end(client));
     const refusal = is_within_limit ? refusalOfTarget(message) : tooManyRequests();
     const response =
       refusal === null
@@ -100,46 +103,58 @@ export class RequestAnswerer {
             () =>
               webRequest(message, {
                 signal: gone,
-                body_failure,
+                body_failure: exchange.body_failure.signal,
                 onFirstRead: () => {
                   connections.wait(connection);
                   if (is_waiting) reply.writeContinue();
                 },
                 onReceived: () => connections.work(connection),
               }),
-            () => connections.know(connection),
+            (is_stream) => {
+              exchange.is_stream = is_stream ?? false;
+              connections.know(connection);
+            },
           )
         : handler.refuse(refusal);
     if (this.#ends_connections || endsConnection(response, message, connection)) {
       reply.shouldKeepAlive = false;
     }
-    connection.unread_since_ms ??= performance.now();
-    connections.wait(connection);
-    // A client that reads slowly still counts as reading, so each piece that it takes restarts its time.
-    const onTaken = () => {
-      connection.unread_since_ms = performance.now();
-      connections.wait(connection);
-    };
-    await writeResponse(response, reply, onTaken).catch((error: unknown) => {
+    await writeResponse(response, reply, {
+      onUnread: () => {
+        connection.unread_since_ms ??= performance.now();
+        connections.wait(connection);
+      },
+      // A client that reads slowly still counts as reading.
+      onTaken: () => {
+        connection.unread_since_ms = null;
+        connections.work(connection);
+      },
+    }).catch((error: unknown) => {
       handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
       message.socket.destroy();
     });
+    if (exchange.is_stream && !message.complete) discardRest(message);
   }
 
   /**
-   * Counts the request until its reply is closed. Returns the signals for a client that is gone and for a
-   * body whose rest cannot be read.
+   * Counts the request until its reply is closed. Returns it with the signal for a client that is gone.
    */
   #open(
     connection: HttpConnection,
     message: IncomingMessage,
     reply: ServerResponse,
     onClosed: () => void,
-  ): { readonly gone: AbortSignal; readonly body_failure: AbortSignal } {
+  ): { readonly gone: AbortSignal; readonly exchange: Exchange } {
     const { connections, half_closed, tls } = this.parts;
     const client_port = connection.port;
     const gone = new AbortController();
-    const exchange: Exchange = { message, reply, body_failure: new AbortController(), is_closed: false };
+    const exchange: Exchange = {
+      message,
+      reply,
+      body_failure: new AbortController(),
+      is_closed: false,
+      is_stream: false,
+    };
     const cut = () => {
       exchange.body_failure.abort(stopping());
       gone.abort(new ServiceStopped());
@@ -147,9 +162,9 @@ export class RequestAnswerer {
     this.#cuts.add(cut);
     connections.begin(connection);
     connection.newest = exchange;
-    tls?.begin(message, reply);
+    tls?.begin(exchange);
     // Only clients of HTTP/1.1 accept an interim response.
-    if (message.httpVersionMinor > 0) half_closed?.watch(client_port, () => reply.writeContinue());
+    if (message.httpVersionMinor > 0) half_closed?.watch(client_port, () => askClient(exchange));
     message.on('error', nothing);
     reply.on('error', nothing);
     reply.once('close', () => {
@@ -162,7 +177,7 @@ export class RequestAnswerer {
       setImmediate(() => connections.end(connection));
       onClosed();
     });
-    return { gone: gone.signal, body_failure: exchange.body_failure.signal };
+    return { gone: gone.signal, exchange };
   }
 }
 
@@ -177,6 +192,23 @@ function endsConnection(
 ): boolean {
   if (status === ERRORS.request_timeout.status) return true;
   return status === ERRORS.overloaded.status && !message.complete && !is_known;
+}
+
+/** Asks a client that may be gone, by an interim response, or by an empty line of a stream that has begun. */
+function askClient({ reply, is_stream }: Exchange): void {
+  if (!reply.headersSent) reply.writeContinue();
+  else if (is_stream && !reply.writableEnded) reply.write('\n');
+}
+
+/**
+ * Discards the rest of a body, so that the client of a stream that ended early can read the end. With unread bytes the
+ * operating system would reset the connection, and the client would lose the end.
+ */
+function discardRest(message: IncomingMessage): void {
+  message.resume();
+  const late = setTimeout(() => message.socket.destroy(), LAST_READ_MS);
+  late.unref();
+  message.once('end', () => clearTimeout(late)).once('close', () => clearTimeout(late));
 }
 
 function nothing(): void {

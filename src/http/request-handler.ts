@@ -10,13 +10,16 @@ export interface HandlerFailure {
   readonly error: unknown;
 }
 
+/**
+ * Call it as soon as the client is known: it has the key of an organization that may ask. With `is_stream` it may send
+ * its body, and read the response, for as long as it likes.
+ */
+export type OnKnown = (is_stream?: true) => void;
+
 /** The handler of requests. */
 export interface RequestHandler {
-  /**
-   * Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away.
-   * Calls `onKnown` as soon as the client is known: it has the key of an organization that may ask.
-   */
-  handle(request: Request, client_address: string, onKnown: () => void): Response | Promise<Response>;
+  /** Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away. */
+  handle(request: Request, client_address: string, onKnown: OnKnown): Response | Promise<Response>;
   /** Returns the response where there is no request. */
   refuse(refusal: Refusal<CommonCode>): Response;
   /** Reports the cause of a failure of ours, beside the client's response, if there is one. */
@@ -28,7 +31,7 @@ export async function respond(
   handler: RequestHandler,
   client_address: string,
   makeRequest: () => Request,
-  onKnown: () => void = () => {},
+  onKnown: OnKnown = () => {},
 ): Promise<Response> {
   try {
     return await handler.handle(makeRequest(), client_address, onKnown);

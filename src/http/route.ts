@@ -40,10 +40,12 @@ export interface Parameter {
 export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
 
 /** A body, of a request or a response: one of the schemas. */
-interface Described {
+export interface Described {
   readonly description: string;
   readonly schemas: readonly [NamedSchema, ...NamedSchema[]];
   readonly examples: Examples;
+  /** JSON by default. */
+  readonly media_type?: string;
 }
 
 /** The description of a route in the API reference, which adds the errors from the route's refusals. */

@@ -1,11 +1,15 @@
 import type { DecisionServices } from '../decisions/ports.ts';
+import type { BodyBudget } from '../limits/body-budget.ts';
 import type { Log } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { Readiness } from '../ops/readiness.ts';
+import type { Tracing } from '../ops/tracing.ts';
 import type { UsageReader } from '../usage/usage-reader.ts';
+import { batchRoute } from './batch-route.ts';
 import type { BodyLimits } from './body-bytes.ts';
 import { decisionRoutes } from './decision-routes.ts';
 import { documentRoutes } from './document-routes.ts';
+import type { Draining } from './draining.ts';
 import { healthRoutes } from './health-routes.ts';
 import { mcpRoute } from './mcp-route.ts';
 import { modelRoutes } from './model-routes.ts';
@@ -20,8 +24,13 @@ export interface RouteServices extends DecisionServices {
   /** The provider whose webhooks are accepted; null where only the operator gives credit. */
   readonly payments: Payments | null;
   readonly site: Site;
-  readonly log: Pick<Log, 'error' | 'warn' | 'info'>;
+  readonly log: Pick<Log, 'request' | 'error' | 'warn' | 'info'>;
+  readonly tracing: Pick<Tracing, 'begin'>;
+  /** Begins when the service is being stopped. */
+  readonly draining: Draining;
   readonly body_limits: BodyLimits;
+  /** The memory for lines of batches that are being answered. */
+  readonly batch_lines: BodyBudget;
   readonly metrics: Metrics;
   readonly reader: UsageReader;
   readonly readiness: Pick<Readiness, 'failing'>;
@@ -34,6 +43,7 @@ export interface RouteServices extends DecisionServices {
 export function routesOf(services: RouteServices): readonly Route[] {
   const routes = [
     ...decisionRoutes(services),
+    batchRoute(services),
     tokenRoute(services),
     ...modelRoutes(services),
     mcpRoute(services),

@@ -11,6 +11,8 @@ export interface Exchange {
   readonly body_failure: AbortController;
   /** Set once the reply is closed; the connection counts it until the next turn of the event loop. */
   is_closed: boolean;
+  /** True if the client may send and read without end: no clock of a whole request ends it. */
+  is_stream: boolean;
 }
 
 /** A connection, with its newest request. */

@@ -1,7 +1,8 @@
-import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Certificate } from './certificate.ts';
+import type { Exchange } from './socket-connections.ts';
 
 /** The options of a TLS listener; times in milliseconds. */
 export interface TlsListenerOptions {
@@ -39,9 +40,9 @@ export class TlsListener {
     });
   }
 
-  /** Notes that the head of a request has arrived. */
-  begin(message: IncomingMessage, reply: ServerResponse): void {
-    this.#deadlines.get(message.socket)?.begin(message, reply);
+  /** The head of a request is there. */
+  begin(exchange: Exchange): void {
+    this.#deadlines.get(exchange.message.socket)?.begin(exchange);
   }
 
   #handshake(http: HttpServer, socket: Socket, options: TlsListenerOptions): void {
@@ -77,12 +78,13 @@ class Deadline {
     secure.once('close', () => clearTimeout(this.#timer));
   }
 
-  /** Notes that the head of a request has arrived. */
-  begin(message: IncomingMessage, reply: ServerResponse): void {
+  /** The head of a request is there. */
+  begin(exchange: Exchange): void {
+    const { message, reply } = exchange;
     this.#requests += 1;
     this.#is_idle = false;
     this.#start(this.options.request_ms, () => {
-      if (!message.complete) this.#end();
+      if (!message.complete && !exchange.is_stream) this.#end();
     });
     reply.once('close', () => {
       this.#requests -= 1;

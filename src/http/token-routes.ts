@@ -64,6 +64,7 @@ async function answer(
     key,
     query_mode: queryMode(request),
     signal: request.signal,
+    patience: null,
   });
   context.caller = caller;
   if (asked !== undefined) {

@@ -2,6 +2,7 @@ import type { DecoderSize, PlanTurn } from '../../native/engine.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { FairQueue, type Waiting } from './fair-queue.ts';
+import { untilAborted } from './pause.ts';
 
 /** The refusal of a request because the organization has all the requests at the model that it may have. */
 export class QueueFull extends Error {
@@ -33,8 +34,11 @@ export interface TurnsLoad {
   readonly running_tokens: number;
 }
 
-/** The requests of one organization at the model. */
+/** The requests of one organization at the model: its single ones, or the lines of its batches. */
 interface Guest {
+  /** The name in the fair queue. The lines of batches wait beside the organization's single requests. */
+  readonly queue_name: string;
+  readonly is_batch: boolean;
   requests: number;
   /**
    * The number of refusals less the requests that ended since. Each refused request gets a later time than
@@ -45,6 +49,10 @@ interface Guest {
 
 /** The most requests at the model, waiting or running, unless configured. */
 export const QUEUE_LIMIT = 512;
+/** The weight of a token of a batch: while both wait, its lines get a quarter of what single requests get. */
+const BATCH_TOKEN_COUNT = 4;
+/** The share of the slots that lines of batches may have. */
+const BATCH_SHARE = 0.5;
 /** The share of the newest piece in the moving average of the measured speed. */
 const NEWEST_SHARE = 0.2;
 /** The longest `Retry-After`: clients give up then. */
@@ -55,6 +63,8 @@ const RETRY_AFTER_MAX_S = CLIENT_TIMEOUT_MS / 1_000;
  * organizations are served in turns weighted by tokens. The requests at the model, waiting or running, are
  * bounded in total. An organization may have as many of them as there are free slots. One alone gets half of
  * the queue, and the next one still finds room.
+ *
+ * Lines of batches have a lower weight than single requests, and wait for a slot where those are refused.
  */
 export class ModelTurns {
   readonly #queue = new FairQueue<() => void>();
@@ -62,6 +72,9 @@ export class ModelTurns {
   readonly #in_flight = { small: 0, large: 0 };
   #decoder_tokens = 1;
   #requests = 0;
+  #batch_requests = 0;
+  /** Resolves when the next slot becomes free. */
+  #slot_freed = Promise.withResolvers<void>();
   #ms_per_token = 0;
   /** The time at which a piece last ended; the time until then counts for earlier pieces. */
   #ended_ms = 0;
@@ -75,29 +88,31 @@ export class ModelTurns {
   /** Bounds later requests; those at the model stay. */
   setLimit(requests_max: number): void {
     this.requests_max = requests_max;
+    this.#tellFreeSlot();
   }
 
-  /** Runs `work` with a slot at the model, and resolves and rejects as it does. Rejects with `QueueFull`. */
-  async enter<Result>(organization_id: string, work: (place: Place) => Promise<Result>): Promise<Result> {
-    const guest = this.#guests.get(organization_id) ?? { requests: 0, refused: 0 };
-    const free = this.requests_max - this.#requests;
-    if (guest.requests >= free) {
-      guest.refused += 1;
-      throw new QueueFull(this.#retryAfter_s(organization_id, guest.refused / Math.max(1, guest.requests)));
-    }
-    this.#guests.set(organization_id, guest);
-    guest.requests += 1;
-    this.#requests += 1;
+  /**
+   * Runs `work` with a slot at the model, and resolves and rejects as it does. Rejects with `QueueFull`. A line of a
+   * batch waits for its slot until `patience` is aborted.
+   */
+  async enter<Result>(
+    organization_id: string,
+    work: (place: Place) => Promise<Result>,
+    patience: AbortSignal | null = null,
+  ): Promise<Result> {
+    const guest = await this.#takeSlot(organization_id, patience);
     try {
       return await work({
-        run: (turn, piece, signal) => this.#run(organization_id, turn, piece, signal),
-        retryAfter_s: () => this.#retryAfter_s(organization_id, 1),
+        run: (turn, piece, signal) => this.#run(guest, turn, piece, signal),
+        retryAfter_s: () => this.#retryAfter_s(guest.queue_name, 1),
       });
     } finally {
       guest.requests -= 1;
       guest.refused = Math.max(0, guest.refused - 1);
       this.#requests -= 1;
-      if (guest.requests === 0) this.#guests.delete(organization_id);
+      if (guest.is_batch) this.#batch_requests -= 1;
+      if (guest.requests === 0) this.#guests.delete(guest.queue_name);
+      this.#tellFreeSlot();
     }
   }
 
@@ -109,8 +124,39 @@ export class ModelTurns {
     };
   }
 
+  async #takeSlot(organization_id: string, patience: AbortSignal | null): Promise<Guest> {
+    const is_batch = patience !== null;
+    const queue_name = is_batch ? `${organization_id} batches` : organization_id;
+    for (;;) {
+      const guest = this.#guests.get(queue_name) ?? { queue_name, is_batch, requests: 0, refused: 0 };
+      if (this.#hasSlotFor(guest)) {
+        this.#guests.set(queue_name, guest);
+        guest.requests += 1;
+        this.#requests += 1;
+        if (is_batch) this.#batch_requests += 1;
+        return guest;
+      }
+      if (patience === null || patience.aborted) {
+        guest.refused += 1;
+        throw new QueueFull(this.#retryAfter_s(queue_name, guest.refused / Math.max(1, guest.requests)));
+      }
+      await untilAborted(this.#slot_freed.promise, patience);
+    }
+  }
+
+  #hasSlotFor({ is_batch, requests }: Guest): boolean {
+    const of_batches = Math.max(1, Math.floor(this.requests_max * BATCH_SHARE));
+    const is_free = requests < this.requests_max - this.#requests;
+    return is_free && (!is_batch || this.#batch_requests < of_batches);
+  }
+
+  #tellFreeSlot(): void {
+    this.#slot_freed.resolve();
+    this.#slot_freed = Promise.withResolvers();
+  }
+
   #run<Result>(
-    organization_id: string,
+    { queue_name, is_batch }: Guest,
     turn: PlanTurn,
     work: () => Promise<Result>,
     signal: AbortSignal,
@@ -142,7 +188,8 @@ export class ModelTurns {
         .finally(end);
     };
     signal.addEventListener('abort', abort, { once: true });
-    waiting = this.#queue.add(organization_id, turn.decoder, turn.tokens, start);
+    const tokens = is_batch ? turn.tokens * BATCH_TOKEN_COUNT : turn.tokens;
+    waiting = this.#queue.add(queue_name, turn.decoder, tokens, start);
     this.#serve();
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
@@ -178,8 +225,8 @@ export class ModelTurns {
    * Returns the time in which the model reads that share of the organization's waiting tokens, when all
    * others have their turns.
    */
-  #retryAfter_s(organization_id: string, share: number): number {
-    const tokens = this.#queue.waitingTokens(organization_id) * share;
+  #retryAfter_s(queue_name: string, share: number): number {
+    const tokens = this.#queue.waitingTokens(queue_name) * share;
     const duration_ms = tokens * this.#ms_per_token * Math.max(1, this.#queue.waitingOrganizations());
     return Math.min(RETRY_AFTER_MAX_S, Math.max(1, Math.ceil(duration_ms / 1_000)));
   }

@@ -427,6 +427,65 @@ describe('a body that is sent in chunks', () => {
   }, 30_000);
 });
 
+describe('a request that is answered while it is sent', () => {
+  const echoed: RequestHandler['handle'] = (request, _, onKnown) => {
+    onKnown(request.url.endsWith('/stream') || undefined);
+    return new Response(request.body, { headers: { 'transfer-encoding': 'chunked' } });
+  };
+
+  /** Sends a piece at a time for twice as long as a whole request may take. Returns what came until the end. */
+  async function sendSlowly(server: RunningServer, path: string): Promise<string> {
+    const client = new RawClient(server).send(
+      `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    );
+    const steps = 15;
+    for (let step = 0; step < steps; step += 1) {
+      client.send('5\r\npiece\r\n');
+      await Bun.sleep((2 * TIMEOUTS.request_ms) / steps);
+    }
+    client.send('0\r\n\r\n');
+    await client.closed;
+    return parseRaw(client.received).body;
+  }
+
+  test('has no end, where the client may send for as long as it likes', async () => {
+    const server = await start(echoed, { timeouts: TIMEOUTS });
+    expect((await sendSlowly(server, '/stream')).match(/piece/g)).toHaveLength(15);
+  }, 30_000);
+
+  test('ends as any other, where it may not', async () => {
+    const server = await start(echoed, { timeouts: TIMEOUTS });
+    expect((await sendSlowly(server, '/other')).match(/piece/g)?.length).toBeLessThan(15);
+  }, 30_000);
+
+  test('is left alone while nothing is there to be read, for longer than a response may be left unread', async () => {
+    const answered = Promise.withResolvers<string>();
+    const server = await start(
+      (_request, _, onKnown) => {
+        onKnown(true);
+        const late = new ReadableStream<Uint8Array>(
+          {
+            async pull(controller) {
+              controller.enqueue(Buffer.from(await answered.promise));
+              controller.close();
+            },
+          },
+          { highWaterMark: 0 },
+        );
+        return new Response(late, { headers: { 'transfer-encoding': 'chunked' } });
+      },
+      { timeouts: TIMEOUTS },
+    );
+    const client = new RawClient(server).send('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    // The head comes before the first piece does.
+    await client.responses(1);
+    await Bun.sleep(1.5 * TIMEOUTS.response_ms);
+    answered.resolve('late');
+    await client.closed;
+    expect(parseRaw(client.received).body).toContain('late');
+  }, 30_000);
+});
+
 test('an expectation that nobody knows is ignored', async () => {
   const text = 'GET / HTTP/1.1\r\nHost: a\r\nExpect: a miracle\r\nConnection: close\r\n\r\n';
   const client = new RawClient(await start(ok)).send(text);

@@ -15,7 +15,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import type { Refusal } from '../../src/errors.ts';
 import { Certificate, type CertificateFiles, CertificateRefused } from '../../src/http/certificate.ts';
 import { PortTaken } from '../../src/http/listen.ts';
-import type { HandlerFailure } from '../../src/http/request-handler.ts';
+import type { HandlerFailure, RequestHandler } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
@@ -52,7 +52,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-async function start(handle: Handle, options: ServerOptions = {}): Promise<RunningServer> {
+async function start(handle: RequestHandler['handle'], options: ServerOptions = {}): Promise<RunningServer> {
   const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
   const server = await startServer(handler, { host: '127.0.0.1', port: 0 }, { certificate, ...options });
   ends.push(() => server.stop());
@@ -318,6 +318,20 @@ describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
     await client.responses(1);
     expect(parseRaw(client.received)).toMatchObject({ status: 200, body: 'slow' });
   });
+});
+
+test.skipIf(!hasOpenssl)('a client that may send for as long as it likes is no late one', async () => {
+  const echoed: RequestHandler['handle'] = (request, _, onKnown) => {
+    onKnown(true);
+    return new Response(request.body, { headers: { 'transfer-encoding': 'chunked' } });
+  };
+  const client = new TlsClient(await start(echoed, { timeouts: TIMEOUTS })).send(
+    'POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n',
+  );
+  await Bun.sleep(2 * TIMEOUTS.request_ms);
+  client.send('5\r\npiece\r\n0\r\n\r\n');
+  await client.closed;
+  expect(parseRaw(client.received).body).toContain('piece');
 });
 
 describe.skipIf(!hasOpenssl)('changed files', () => {

@@ -15,7 +15,11 @@ function model(requests_max: number) {
   return {
     clock,
     running,
-    ask(name: string, tokens: number, options: { decoder?: PlanTurn['decoder']; signal?: AbortSignal } = {}) {
+    ask(
+      name: string,
+      tokens: number,
+      options: { decoder?: PlanTurn['decoder']; signal?: AbortSignal; patience?: AbortSignal } = {},
+    ) {
       const [organization_id = ''] = name;
       const turn = { tokens, decoder: options.decoder ?? 'small', decoder_tokens: DECODER_TOKENS };
       const work = () => {
@@ -28,8 +32,10 @@ function model(requests_max: number) {
         return end.promise;
       };
       const signal = options.signal ?? new AbortController().signal;
-      return turns.enter(organization_id, (place) => place.run(turn, work, signal));
+      const { patience } = options;
+      return turns.enter(organization_id, (place) => place.run(turn, work, signal), patience ?? null);
     },
+    setLimit: (limit: number) => turns.setLimit(limit),
     /** Lets the piece that runs for the longest end, `duration_ms` later, and the next ones begin. */
     async endOldest(duration_ms = 0, error?: Error) {
       clock.advance(duration_ms);
@@ -222,4 +228,66 @@ test('every request is answered, refused, failed or given up exactly once, withi
     }),
     { numRuns: 100 },
   );
+});
+
+describe('lines of batches', () => {
+  const patience = new AbortController().signal;
+
+  test('get a quarter of what single requests of their organization get, and of any other', async () => {
+    const { ask, names, endOldest } = model(1_000);
+    const all = Array.from({ length: 100 }, (_, index) => [
+      ask(`a-batch${index}`, 500, { patience }),
+      ask(`a-single${index}`, 500),
+      ask(`b-single${index}`, 500),
+    ]).flat();
+    await settled();
+    const served: string[] = [];
+    for (let turn = 0; turn < 90; turn += 1) {
+      served.push(...names());
+      await endOldest();
+    }
+    const share = (start: string) => served.filter((name) => name.startsWith(start)).length;
+    expect([share('a-batch'), share('a-single'), share('b-single')]).toEqual([10, 40, 40]);
+    while (names().length > 0) await endOldest();
+    await Promise.all(all);
+  });
+
+  test('have all of a model that nobody else asks', async () => {
+    const { ask, names, endOldest } = model(100);
+    const all = Array.from({ length: 10 }, (_, index) => ask(`a${index}`, 500, { patience }));
+    await settled();
+    for (let index = 0; index < 10; index += 1) {
+      expect(names()).toEqual([`a${index}`]);
+      await endOldest();
+    }
+    await Promise.all(all);
+  });
+
+  test('wait for half of the places, and leave the others to single requests', async () => {
+    const { ask, names, endOldest } = model(4);
+    const lines = Array.from({ length: 10 }, (_, index) => ask(`a-batch${index}`, 100, { patience }));
+    await settled();
+    expect(names()).toEqual(['a-batch0', 'a-batch1']);
+    const single = ask('b', 100);
+    await settled();
+    expect(names()).toEqual(['a-batch0', 'a-batch1', 'b']);
+    while (names().length > 0) await endOldest();
+    expect(await single).toBe('b');
+    expect(await Promise.all(lines)).toHaveLength(10);
+  });
+
+  test('begin when more places are given, and are refused when they are to wait no longer', async () => {
+    const { ask, names, setLimit } = model(1);
+    const leaving = new AbortController();
+    void ask('a0', 100, { patience });
+    const [given_up, waiting] = [ask('a1', 100, { patience: leaving.signal }), ask('a2', 100, { patience })];
+    void waiting;
+    await settled();
+    expect(names()).toEqual(['a0']);
+    leaving.abort();
+    await expect(given_up).rejects.toBeInstanceOf(QueueFull);
+    setLimit(4);
+    await settled();
+    expect(names()).toEqual(['a0', 'a2']);
+  });
 });

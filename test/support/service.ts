@@ -87,6 +87,8 @@ export interface TestServiceOptions {
   readonly evaluation_ms?: number;
   /** Usage rows of rejected requests that an organization may leave in a day. */
   readonly rejected_rows_per_day?: number;
+  /** How lines of batches wait; by the machine's timers by default. */
+  readonly pause?: ServiceParts['pause'];
   /** Bounds of upstreams. */
   readonly upstreams?: ServiceParts['upstreams'];
   /** The parts of the console; none by default. */
@@ -189,6 +191,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       : { rejected_rows_per_day: options.rejected_rows_per_day }),
     ...(options.evaluation_ms === undefined ? {} : { evaluation_ms: options.evaluation_ms }),
     ...(options.upstreams === undefined ? {} : { upstreams: options.upstreams }),
+    pause: options.pause,
     clock,
     identifiers: randomIdentifiers,
     log: options.log ?? createLog('silent'),

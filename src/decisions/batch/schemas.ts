@@ -1,0 +1,53 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { DecisionResponseSchema, SystemOneRequestSchema } from '../schemas.ts';
+
+/** The lines of a batch and of its answer: the single source of the types in the code and of the OpenAPI document. */
+
+/** A number beyond 2^53 could not be given back as it was sent. */
+export const LineIdSchema = Type.Union([
+  Type.String({ maxLength: 255 }),
+  Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+  Type.Null(),
+]);
+
+export type LineId = Static<typeof LineIdSchema>;
+
+const { state, questions, mode, model } = SystemOneRequestSchema.properties;
+
+const RecordLineSchema = Type.Object(
+  { id: Type.Optional(LineIdSchema), state, questions: Type.Optional(questions), mode, model },
+  {
+    description:
+      'A record. Questions, mode and model that it has not are those of the first line. Without any model it is decision-1.',
+  },
+);
+
+const HeaderLineSchema = Type.Object(
+  { questions, mode, model },
+  {
+    description:
+      'As the first line only: questions, mode and model for the lines that follow. It has no answer.',
+  },
+);
+
+/** A line of the body of `POST /v1/decisions/batch`. Unknown fields are ignored. */
+export const BatchLineSchema = Type.Union([RecordLineSchema, HeaderLineSchema]);
+
+/** The fields of every line of the response. */
+export const AnsweredLineFields = {
+  id: LineIdSchema,
+  line: Type.Integer({ minimum: 1, description: 'Which line of the request it is.' }),
+  request_id: Type.String({ pattern: '^req_' }),
+};
+
+const { id: decision_id, ...decision } = DecisionResponseSchema.properties;
+
+/** A line of the response that has an answer: that of `POST /v1/decisions`, under the id of the line. */
+export const AnsweredLineSchema = Type.Object({
+  ...AnsweredLineFields,
+  decision_id,
+  ...decision,
+  ignored_fields: Type.Optional(
+    Type.Array(Type.String(), { description: 'Fields of the line and its questions that nothing read.' }),
+  ),
+});

@@ -1,0 +1,250 @@
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { extractKey, type MissingKey } from '../accounts/key-format.ts';
+import { DEFAULT_MODEL } from '../catalog/catalog.ts';
+import { BatchLines } from '../decisions/batch/lines.ts';
+import { AnsweredLineFields, AnsweredLineSchema, BatchLineSchema } from '../decisions/batch/schemas.ts';
+import { authenticate, checkRequest, type KnownCaller } from '../decisions/check-request.ts';
+import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
+import { ModeSchema } from '../decisions/schemas.ts';
+import { Refusal } from '../errors.ts';
+import { isJsonObject } from '../json/json-value.ts';
+import type { BodyBudgetLimits } from '../limits/body-budget.ts';
+import {
+  BATCH_BYTES,
+  BATCH_PATH,
+  type BatchServices,
+  BatchStream,
+  isBlank,
+  LINES_MAX,
+  type OpenedBatch,
+  readLine,
+  waitForRefusals,
+} from './batch-stream.ts';
+import { type BodyLine, bodyLines } from './body-lines.ts';
+import { contentCodingOf } from './content-encoding.ts';
+import type { RequestContext } from './context.ts';
+import { BATCH_ANSWERS, BATCH_REQUESTS } from './decision-examples.ts';
+import { encodingHeaders, queryMode } from './decision-routes.ts';
+import { stopping } from './draining.ts';
+import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
+import { REQUEST_ID_HEADER } from './responses.ts';
+import { defineRoute, type Refused, type Route } from './route.ts';
+import { ErrorResponseSchema } from './schemas.ts';
+
+/** Lines are records, one after the other (https://github.com/ndjson/ndjson-spec). */
+const NDJSON = 'application/x-ndjson';
+
+/** Batches that an organization may have at once, and all together, by the memory that each may take. */
+export const BATCH_LINES: BodyBudgetLimits = {
+  total_bytes: 24 * BATCH_BYTES,
+  owner_bytes: 4 * BATCH_BYTES,
+  body_bytes_min: 0,
+};
+
+/** Skipped bytes are counted in steps, so that many small pieces are no cheaper than a large one. */
+const COUNTED_BYTES = 65_536;
+
+/** Seconds after which one batch more may find room. */
+const RETRY_AFTER_S = 30;
+
+export const BatchAnswerSchema = Type.Union([
+  AnsweredLineSchema,
+  Type.Object({ ...AnsweredLineFields, error: ErrorResponseSchema.properties.error }),
+]);
+
+/** `POST /v1/decisions/batch`: a request on each line of the body, and an answer on each line of the response. */
+export function batchRoute(services: BatchServices): Route {
+  return defineRoute({
+    method: 'POST',
+    path: BATCH_PATH,
+    refusals: DECISION_CODES,
+    operation: {
+      summary: 'Decide typed questions about many records, one on a line',
+      tag: 'Decisions',
+      query: [
+        {
+          name: 'mode',
+          description: 'The mode of lines that have none, at most once.',
+          schema: { name: 'Mode', schema: ModeSchema },
+        },
+      ],
+      body: {
+        description: `Lines of JSON in UTF-8 (NDJSON), at most ${LINES_MAX} of at most 1 MB each, read as they come. An addition to the specification.`,
+        schemas: [{ name: 'BatchLine', schema: BatchLineSchema }],
+        examples: BATCH_REQUESTS,
+        media_type: NDJSON,
+      },
+      success: {
+        description: 'A line for each record, in the order of completion: its answer, or its error.',
+        schemas: [{ name: 'BatchAnswer', schema: BatchAnswerSchema }],
+        examples: BATCH_ANSWERS,
+        media_type: NDJSON,
+      },
+      asks_model: false,
+    },
+    handle: (request, context) => answer(services, request, context),
+  });
+}
+
+async function answer(
+  services: BatchServices,
+  request: Request,
+  context: RequestContext,
+): Promise<Response | Refused<DecisionCode>> {
+  const key = extractKey(request.headers);
+  const over_budget = await refusalOverBudget(services, key, context);
+  if (over_budget !== null) return over_budget;
+  const opened = await openBatch(services, key, request, context);
+  if (!(opened instanceof Refusal)) return streamed(new BatchStream(services, opened), context);
+  spendRefusal(services, context, opened);
+  return { refusal: opened, headers: encodingHeaders(opened) };
+}
+
+/** Returns the batch once its first line is read, or the refusal for an ordinary error. */
+async function openBatch(
+  services: BatchServices,
+  key: string | MissingKey,
+  request: Request,
+  context: RequestContext,
+): Promise<OpenedBatch | Refusal<DecisionCode>> {
+  const { batch_lines, body_limits, draining } = services;
+  const caller = await authenticate(services, { key, request_id: context.request_id });
+  if (caller instanceof Refusal) return caller;
+  context.caller = caller;
+  const coding = contentCodingOf(request.headers);
+  if (coding instanceof Refusal) return coding;
+  const query_mode = queryMode(request);
+  if (query_mode !== null && !Value.Check(ModeSchema, query_mode)) {
+    return new Refusal('invalid_mode', { param: 'mode' });
+  }
+  const { organization_id } = caller;
+  if (!batch_lines.take(organization_id, BATCH_BYTES)) return tooManyBatches();
+  const release = () => batch_lines.give(organization_id, BATCH_BYTES);
+  context.onKnown(true);
+  const patience = AbortSignal.any([request.signal, draining.signal]);
+  const ended = new AbortController();
+  const skipped = skippedBytes(services, caller, context, patience);
+  const lines = bodyLines(request, {
+    coding,
+    deadline_ms: body_limits.deadline_ms,
+    onSkipped: skipped,
+    signal: AbortSignal.any([patience, ended.signal]),
+  });
+  const first = await readFirst(services, { caller, query_mode, context, patience }, lines);
+  if (first instanceof Refusal) {
+    ended.abort();
+    release();
+    return first;
+  }
+  const endReading = () => ended.abort();
+  return { request, context, key, query_mode, caller, ...first, rest: lines, patience, endReading, release };
+}
+
+/** Counts the bytes of lines that are too long against the refusals of the key, and waits for those. */
+function skippedBytes(
+  services: BatchServices,
+  caller: KnownCaller,
+  context: RequestContext,
+  patience: AbortSignal,
+): (bytes: number) => Promise<void> {
+  let uncounted = 0;
+  return async (bytes) => {
+    uncounted += bytes;
+    if (uncounted < COUNTED_BYTES) return;
+    spendRefusal(services, context, new Refusal('request_too_large'), uncounted);
+    uncounted = 0;
+    await waitForRefusals(services, caller, patience);
+  };
+}
+
+/** Returns the first line, or the refusal where it cannot be read, or a header asks nothing that can be answered. */
+async function readFirst(
+  services: BatchServices,
+  {
+    caller,
+    query_mode,
+    context: { request_id },
+    patience,
+  }: Pick<OpenedBatch, 'caller' | 'query_mode' | 'context' | 'patience'>,
+  lines: AsyncGenerator<BodyLine>,
+): Promise<Pick<OpenedBatch, 'first' | 'lines'> | Refusal<DecisionCode>> {
+  const line = await firstLine(lines);
+  if (line instanceof Refusal) return line;
+  if (line === null) return patience.aborted ? stopping() : emptyBatch();
+  const first = readLine(line, 'The first line');
+  if (first.value instanceof Refusal) return first.value;
+  if (!isJsonObject(first.value)) {
+    return new Refusal('invalid_request', { message: 'Each line of a batch is a JSON object.', status: 400 });
+  }
+  const batch = new BatchLines(first.value);
+  if (!batch.has_header) return { first, lines: batch };
+  // No line has come yet, so that a mistake here is told once.
+  const body = first.value.with('state', '');
+  const call = {
+    request_id,
+    default_model: DEFAULT_MODEL,
+    query_mode,
+    readBody: () => Promise.resolve(body),
+  };
+  const checked = await checkRequest(services, call, caller);
+  if (checked instanceof Refusal) return checked;
+  return checked.request.rejection ?? { first, lines: batch };
+}
+
+/** Returns the first line that is not blank, null where there is none, or the refusal of an unreadable body. */
+async function firstLine(lines: AsyncGenerator<BodyLine>): Promise<BodyLine | Refusal<DecisionCode> | null> {
+  try {
+    for (;;) {
+      const { value, done } = await lines.next();
+      if (done === true) return null;
+      if (!isBlank(value)) return value;
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
+}
+
+function streamed(batch: BatchStream, { request_id }: RequestContext): Response {
+  const answers = batch.answers();
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { value, done } = await answers.next();
+        if (done === true) controller.close();
+        else controller.enqueue(encoder.encode(value));
+      },
+      async cancel() {
+        // The client is gone, and a stop waits for what is still under way.
+        for await (const _ of answers);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, {
+    headers: {
+      'content-type': NDJSON,
+      [REQUEST_ID_HEADER]: request_id,
+      // Elysia would read a body of `chunked` by itself. Names of codings have no case (RFC 9112, 7).
+      'transfer-encoding': 'Chunked',
+      'cache-control': 'no-store',
+      // Proxies that keep responses back until they are whole would hold the client up (nginx).
+      'x-accel-buffering': 'no',
+    },
+  });
+}
+
+function emptyBatch(): Refusal<'invalid_json'> {
+  return new Refusal('invalid_json', {
+    message: 'The request body is empty: send a JSON object on each line.',
+  });
+}
+
+function tooManyBatches(): Refusal<'overloaded'> {
+  return new Refusal('overloaded', {
+    message: 'Too many batches are being answered: send this one when another has ended.',
+    retry_after_s: RETRY_AFTER_S,
+  });
+}

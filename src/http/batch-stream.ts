@@ -1,0 +1,271 @@
+import type { MissingKey } from '../accounts/key-format.ts';
+import { DEFAULT_MODEL } from '../catalog/catalog.ts';
+import { MS_PER_S } from '../clock.ts';
+import { inOrderOfCompletion } from '../decisions/batch/in-order-of-completion.ts';
+import type { BatchLines, LineRequest } from '../decisions/batch/lines.ts';
+import type { LineId } from '../decisions/batch/schemas.ts';
+import type { KnownCaller } from '../decisions/check-request.ts';
+import type { DecisionOutcome } from '../decisions/decide.ts';
+import { ignoredFieldNames } from '../decisions/ignored-fields.ts';
+import type { WrittenDecision } from '../decisions/schemas.ts';
+import { type ErrorCode, Refusal } from '../errors.ts';
+import type { Identifiers } from '../identifiers.ts';
+import type { JsonObject, JsonValue } from '../json/json-value.ts';
+import { writeJson } from '../json/write-json.ts';
+import type { BodyBudget } from '../limits/body-budget.ts';
+import type { Log } from '../ops/log.ts';
+import type { Tracing } from '../ops/tracing.ts';
+import { parseJson } from './body.ts';
+import type { BodyLine } from './body-lines.ts';
+import type { RequestContext } from './context.ts';
+import { answerDecision, type DecisionRouteServices } from './decision-routes.ts';
+import { type Draining, stopping } from './draining.ts';
+import { spendRefusal } from './refusal-gate.ts';
+import { logRequest, observeRequest } from './request-records.ts';
+
+/** The parts that answer batches. */
+export type BatchServices = DecisionRouteServices & {
+  readonly identifiers: Identifiers;
+  readonly log: Pick<Log, 'request' | 'info'>;
+  readonly tracing: Pick<Tracing, 'begin'>;
+  readonly draining: Draining;
+  readonly batch_lines: BodyBudget;
+};
+
+export const BATCH_PATH = '/v1/decisions/batch';
+
+/** Lines that a batch may have, a header not counted. */
+export const LINES_MAX = 100_000;
+
+/** Lines of a batch that are under way, or wait to be read by the client: enough to keep a model busy. */
+export const LINES_AT_ONCE = 32;
+/** Bytes of those lines; one line is under way however large it is. */
+export const BATCH_BYTES = 4 * 1_048_576;
+
+/** Between two tries of a line that could not be asked through our own fault. */
+const FIRST_RETRY_S = 1;
+const LONGEST_RETRY_S = 30;
+/** How long the place of a line that failed stays taken: while everything fails, a batch is not burned through. */
+const FAILED_LINE_S = 1;
+
+/** The codes that would refuse every later line too. */
+const CODES_THAT_END: readonly ErrorCode[] = [
+  'invalid_api_key',
+  'insufficient_credit',
+  'project_spend_limit',
+];
+
+/** A line as it was read. */
+export interface ReadLine {
+  /** From 1. */
+  readonly number: number;
+  readonly value: JsonValue | Refusal<'invalid_json' | 'invalid_request' | 'request_too_large'>;
+  readonly bytes: number;
+}
+
+/** A batch whose first line is read. */
+export interface OpenedBatch {
+  readonly request: Request;
+  readonly context: RequestContext;
+  readonly key: string | MissingKey;
+  readonly query_mode: string | null;
+  readonly caller: KnownCaller;
+  readonly first: ReadLine;
+  readonly lines: BatchLines;
+  /** The lines after the first one. */
+  readonly rest: AsyncIterable<BodyLine>;
+  /** Aborted when the client is gone, or the service is being stopped. */
+  readonly patience: AbortSignal;
+  /** Ends the reading of lines. */
+  readonly endReading: () => void;
+  /** Gives back what the batch has taken of the service's memory. */
+  readonly release: () => void;
+}
+
+/** Reads the value of a line, or the refusal of one that has none, whose sentence calls it by `name`. */
+export function readLine({ number, bytes }: BodyLine, name: string): ReadLine {
+  if (bytes !== null) return { number, value: parseJson(bytes, name), bytes: bytes.byteLength };
+  const message = `${name} is larger than 1 MB.`;
+  // Its bytes are counted as they are skipped.
+  return { number, value: new Refusal('request_too_large', { message }), bytes: 0 };
+}
+
+/** Returns true for a line that has nothing but space. */
+export function isBlank({ bytes }: BodyLine): boolean {
+  return bytes?.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d) ?? false;
+}
+
+/** Resolves when the key has refusals left: a batch of broken lines is no way around their budget. */
+export async function waitForRefusals(
+  { refusals, clock, pause }: BatchServices,
+  { key_id }: KnownCaller,
+  patience: AbortSignal,
+): Promise<void> {
+  while (!patience.aborted) {
+    const wait_s = refusals.keyWait_s(key_id, clock.monotonic_ms());
+    if (wait_s === 0) return;
+    await pause(wait_s * MS_PER_S, patience);
+  }
+}
+
+/** The answers to one batch. */
+export class BatchStream {
+  /** The first line that was not taken. */
+  #next_line: number;
+  #is_read_to_end = false;
+  /** Why the batch ends before its last line; null where it does not. */
+  #ending: Refusal | null = null;
+  readonly #counts = { answered: 0, refused: 0 };
+
+  constructor(
+    private readonly services: BatchServices,
+    private readonly batch: OpenedBatch,
+  ) {
+    this.#next_line = batch.first.number + 1;
+  }
+
+  /** The lines of the response as they come; ends when all that was begun has ended, also where nobody reads it. */
+  async *answers(): AsyncGenerator<string> {
+    const { request, context, patience } = this.batch;
+    const bounds = { at_once: LINES_AT_ONCE, bytes: BATCH_BYTES };
+    try {
+      yield* inOrderOfCompletion(this.#read(), (line) => this.#answer(line), bounds);
+    } finally {
+      this.batch.release();
+    }
+    if (!this.#is_read_to_end && patience.aborted) this.#ending ??= stopping();
+    const { request_id } = context;
+    const code = request.signal.aborted ? null : (this.#ending?.code ?? null);
+    this.services.log.info('a batch has ended', { request_id, ...this.#counts, code });
+    if (this.#ending !== null) yield this.#lastLine(this.#ending);
+  }
+
+  /** The lines of the request, until the batch ends. */
+  async *#read(): AsyncGenerator<ReadLine> {
+    const { first, lines, rest, patience } = this.batch;
+    const last_number = lines.has_header ? LINES_MAX + first.number : LINES_MAX;
+    if (!lines.has_header) yield first;
+    try {
+      for await (const line of rest) {
+        if (this.#ending !== null || patience.aborted) return;
+        if (line.number > last_number) {
+          this.#end(new Refusal('request_too_large', { message: `A batch has at most ${LINES_MAX} lines.` }));
+          return;
+        }
+        this.#next_line = line.number + 1;
+        if (!isBlank(line)) yield readLine(line, 'The line');
+      }
+      this.#is_read_to_end = this.#ending === null && !patience.aborted;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      // A batch that has ended already has its reason.
+      if (!patience.aborted) this.#end(error);
+    }
+  }
+
+  #end(ending: Refusal): void {
+    this.#ending ??= ending;
+    this.batch.endReading();
+  }
+
+  /** The line of the response for one of the request. Never rejects. */
+  async #answer({ number: line, value, bytes }: ReadLine): Promise<string> {
+    const { services, batch } = this;
+    const context = this.#contextOfLine();
+    const { id, body } = value instanceof Refusal ? { id: null, body: value } : batch.lines.request(value);
+    const { result, ignored_fields } = await this.#outcomeOf(body, context);
+    const place = { id, line, request_id: context.request_id };
+    if (!(result instanceof Refusal)) {
+      this.#counts.answered += 1;
+      this.#record(context, 200);
+      return answerLine(place, result, ignored_fields);
+    }
+    this.#counts.refused += 1;
+    context.code = result.code;
+    spendRefusal(services, context, result, bytes);
+    this.#record(context, result.status);
+    if (CODES_THAT_END.includes(result.code)) this.#end(result);
+    if (result.status >= 500) await services.pause(FAILED_LINE_S * MS_PER_S, batch.patience);
+    return errorLine(place, result);
+  }
+
+  async #outcomeOf(
+    body: LineRequest['body'],
+    context: RequestContext,
+  ): Promise<Pick<DecisionOutcome, 'result' | 'ignored_fields'>> {
+    const { services, batch } = this;
+    try {
+      await waitForRefusals(services, batch.caller, batch.patience);
+      return body instanceof Refusal ? { result: body } : await this.#decide(body, context);
+    } catch (error) {
+      const result = new Refusal('internal_error');
+      const { request_id } = context;
+      services.problems.report({ request_id, step: 'http', code: result.code, error });
+      return { result };
+    }
+  }
+
+  /** Decides what a line asks. One that fails through our own fault before it is asked is tried again, for as long. */
+  async #decide(body: JsonObject<JsonValue>, context: RequestContext): Promise<DecisionOutcome> {
+    const { services, batch } = this;
+    const { key, query_mode, patience, request } = batch;
+    const line = { default_model: DEFAULT_MODEL, openai: null, key, query_mode, patience, body };
+    for (let wait_s = FIRST_RETRY_S; ; wait_s = Math.min(2 * wait_s, LONGEST_RETRY_S)) {
+      const { outcome } = await answerDecision(services, { endpoint: BATCH_PATH, ...line }, request, context);
+      const { result, reached_model } = outcome;
+      const may_pass = result instanceof Refusal && result.status === 503 && !reached_model;
+      if (!may_pass || patience.aborted) return outcome;
+      await services.pause(wait_s * MS_PER_S, patience);
+    }
+  }
+
+  /** A line is a request of its own, of the same client. */
+  #contextOfLine(): RequestContext {
+    const { services, batch } = this;
+    const { path, client_address } = batch.context;
+    return {
+      request_id: services.identifiers.id('request'),
+      started_ms: services.clock.monotonic_ms(),
+      path,
+      client_address,
+      onKnown: () => {},
+      span: services.tracing.begin(batch.request, BATCH_PATH),
+      caller: batch.caller,
+      code: null,
+      is_over_budget: false,
+    };
+  }
+
+  #record(context: RequestContext, status: number): void {
+    logRequest(this.services, this.batch.request, context, status);
+    observeRequest(this.services, context, status);
+  }
+
+  /** The last line of a response that ends before the request does: where to go on. */
+  #lastLine({ code, message }: Refusal): string {
+    const where = `The batch ends here: send the lines from line ${this.#next_line} on again.`;
+    const refusal = new Refusal(code, { message: `${message} ${where}` });
+    const { request_id } = this.batch.context;
+    return errorLine({ id: null, line: this.#next_line, request_id }, refusal);
+  }
+}
+
+/** The beginning of every line of a response. */
+interface LinePlace {
+  readonly id: LineId;
+  readonly line: number;
+  readonly request_id: string;
+}
+
+function answerLine(
+  { id, line, request_id }: LinePlace,
+  { id: decision_id, ...decision }: WrittenDecision,
+  ignored: readonly string[] = [],
+): string {
+  const ignored_fields = ignored.length === 0 ? undefined : ignoredFieldNames(ignored);
+  return `${writeJson({ id, line, request_id, decision_id, ...decision, ignored_fields })}\n`;
+}
+
+function errorLine({ id, line, request_id }: LinePlace, { type, code, message, param }: Refusal): string {
+  return `${writeJson({ id, line, request_id, error: { type, code, message, param } })}\n`;
+}

@@ -1,0 +1,83 @@
+import { expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { TierLimits } from '../../src/accounts/tiers.ts';
+import { admitInTime } from '../../src/decisions/batch/admission.ts';
+import { RateLimiter } from '../../src/limits/rate-limiter.ts';
+import { LocalRateWindows } from '../../src/limits/rate-windows.ts';
+import { propertySeed } from '../ledger/support.ts';
+import { MovableClock } from '../support/clock.ts';
+
+/** Windows of one organization, whose pauses move the clock. */
+function windows(limits: Pick<TierLimits, 'requests_per_minute' | 'tokens_per_minute'>) {
+  const clock = MovableClock.stopped();
+  const limiter = new LocalRateWindows(new RateLimiter(), clock);
+  const pauses: number[] = [];
+  const pause = (duration_ms: number) => {
+    pauses.push(duration_ms);
+    clock.advance(duration_ms);
+    return Promise.resolve();
+  };
+  const all_limits = { ...limits, questions_per_request: 32 };
+  const patience = new AbortController();
+  return {
+    clock,
+    pauses,
+    patience,
+    single: (tokens: number) => limiter.admit('org', all_limits, tokens),
+    status: () => limiter.status('org', all_limits),
+    line: (estimated_tokens: number) =>
+      admitInTime(
+        { limiter, pause },
+        { organization_id: 'org', limits: all_limits, estimated_tokens, patience: patience.signal },
+      ),
+  };
+}
+
+test('a line waits where it would leave less than a tenth of either window', async () => {
+  const { line, pauses, status } = windows({ requests_per_minute: 100, tokens_per_minute: 100 });
+  await line(50);
+  await line(40);
+  expect(pauses).toEqual([]);
+  await line(1);
+  expect(pauses).toEqual([60_000]);
+  expect(await status()).toMatchObject({ remaining_requests: 99, remaining_tokens: 99 });
+
+  const few = windows({ requests_per_minute: 10, tokens_per_minute: 1_000_000 });
+  for (let count = 0; count < 9; count += 1) await few.line(1);
+  expect(few.pauses).toEqual([]);
+  await few.line(1);
+  expect(few.pauses).toHaveLength(1);
+});
+
+test('whatever else the organization asks, each line is admitted once, within what batches may use', async () => {
+  const kinds = fc.record({
+    is_line: fc.boolean(),
+    tokens: fc.integer({ min: 1, max: 150 }),
+    after_ms: fc.nat(9_000),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(kinds, { maxLength: 60 }), async (requests) => {
+      const { clock, line, single, status } = windows({ requests_per_minute: 20, tokens_per_minute: 300 });
+      for (const { is_line, tokens, after_ms } of requests) {
+        clock.advance(after_ms);
+        if (!is_line) {
+          await single(tokens);
+          continue;
+        }
+        expect(await line(tokens)).toMatchObject({ admitted: true });
+        const { remaining_requests, remaining_tokens } = await status();
+        expect(remaining_requests).toBeGreaterThanOrEqual(2);
+        expect(remaining_tokens).toBeGreaterThanOrEqual(30);
+      }
+    }),
+    { seed: propertySeed('admission of batches') },
+  );
+});
+
+test('a line that is to wait no longer is not admitted', async () => {
+  const { line, single, patience, status } = windows({ requests_per_minute: 10, tokens_per_minute: 100 });
+  for (let count = 0; count < 10; count += 1) await single(1);
+  patience.abort();
+  expect(await line(1)).toBeNull();
+  expect(await status()).toMatchObject({ remaining_requests: 0 });
+});

@@ -1,0 +1,291 @@
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../src/accounts/actor.ts';
+import { revokeKey } from '../../src/accounts/keys.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { creditByHand } from '../../src/payments/credit.ts';
+import { expectDecision } from '../contract/expectations.ts';
+import { MovableClock } from '../support/clock.ts';
+import { Gate, intercepted, takeTableAway } from '../support/faults.ts';
+import { instantEngine } from '../support/instant-engine.ts';
+import { booksOf, closeAudited, newEntryId, usageOf } from '../support/money.ts';
+import { ask } from '../support/requests.ts';
+import {
+  addAccount,
+  addRichlyLimited,
+  embeddedEngine,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestAccount,
+  type TestService,
+  type TestServiceOptions,
+} from '../support/service.ts';
+import { answersOf, BatchClient, codesOf, HEADER, record, sendBatch } from './support.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+
+const MINUTE_MS = 60_000;
+
+let own: TestService | undefined;
+afterEach(async () => {
+  if (own !== undefined) await closeAudited(own);
+  own = undefined;
+});
+
+/** A service whose model answers at once, and whose pauses move the clock instead of taking time. */
+async function start(options: TestServiceOptions = {}) {
+  const clock = MovableClock.stopped();
+  const pauses: number[] = [];
+  const service = await startTestService({
+    clock,
+    pause: (duration_ms) => {
+      pauses.push(duration_ms);
+      clock.advance(duration_ms);
+      return new Promise(setImmediate);
+    },
+    openEngine: async () => instantEngine(await embeddedEngine()),
+    ...options,
+  });
+  own = service;
+  return { service, clock, pauses };
+}
+
+function records(count: number) {
+  return Array.from({ length: count }, (_, number) => record(number));
+}
+
+/** The most that the rows within any minute add up to. */
+function mostInAMinute(rows: readonly { readonly time_ms: number; readonly amount: number }[]): number {
+  return Math.max(
+    ...rows.map(({ time_ms: end_ms }) =>
+      rows
+        .filter(({ time_ms }) => time_ms <= end_ms && time_ms > end_ms - MINUTE_MS)
+        .reduce((sum, { amount }) => sum + amount, 0),
+    ),
+  );
+}
+
+async function limited(service: TestService, requests_per_minute: number, tokens_per_minute: number) {
+  const account = await addRichlyLimited(service, 1_000_000);
+  await setTierSettings(service.accounts, OPERATOR, account.organization_id, {
+    requests_per_minute,
+    tokens_per_minute,
+  });
+  return account;
+}
+
+describe('rate limits slow a batch down', () => {
+  test('requests: every line is answered, a tenth of the limit is left, and none was refused', async () => {
+    const { service, pauses } = await start();
+    const account = await limited(service, 20, 1_000_000);
+    const answers = await answersOf(await sendBatch(service, account.key, [HEADER, ...records(50)]));
+    expect(answers.map(({ id }) => id)).toEqual(records(50).map(({ id }) => id));
+    expect(codesOf(answers).every(([, code]) => code === null)).toBe(true);
+    const rows = await usageOf(service, account);
+    expect(rows).toHaveLength(50);
+    expect(mostInAMinute(rows.map(({ time_ms }) => ({ time_ms, amount: 1 })))).toBe(18);
+    expect(pauses.length).toBeGreaterThan(0);
+  });
+
+  test('tokens: every line is answered, and no minute has more than the limit leaves', async () => {
+    const { service } = await start();
+    const account = await limited(service, 1_000_000, 200);
+    const answers = await answersOf(await sendBatch(service, account.key, [HEADER, ...records(30)]));
+    expect(codesOf(answers).every(([, code]) => code === null)).toBe(true);
+    const rows = await usageOf(service, account);
+    const most = mostInAMinute(rows.map(({ time_ms, input_tokens }) => ({ time_ms, amount: input_tokens })));
+    expect(rows).toHaveLength(30);
+    expect(most).toBeGreaterThanOrEqual(100);
+    expect(most).toBeLessThanOrEqual(180);
+  });
+
+  test('a line above the whole limit of tokens runs when the window is empty', async () => {
+    const { service, pauses } = await start();
+    const account = await limited(service, 1_000_000, 100);
+    const large = { id: 'large', state: 'I was charged twice. '.repeat(100) };
+    const answers = await answersOf(
+      await sendBatch(service, account.key, [HEADER, record(1), large, record(2)]),
+    );
+    expect(codesOf(answers).map(([, code]) => code)).toEqual([null, null, null]);
+    expect(pauses.length).toBeGreaterThan(1);
+  });
+
+  test('a single request is answered while a batch waits for its window', async () => {
+    const waits = new Gate();
+    const { service, clock } = await start({
+      pause: async (duration_ms) => {
+        await waits.pass();
+        clock.advance(duration_ms);
+      },
+    });
+    const account = await limited(service, 20, 1_000_000);
+    const sent = sendBatch(service, account.key, [HEADER, ...records(30)]);
+    await waits.reached;
+    await expectDecision(await ask(service, account.key));
+    waits.open();
+    expect(codesOf(await answersOf(await sent)).every(([, code]) => code === null)).toBe(true);
+  });
+});
+
+describe('a model that has no room', () => {
+  test('a full queue: lines wait for their places, and none fails', async () => {
+    const { service } = await start({ queue_limit: 2 });
+    const account = await addRichlyLimited(service, 1_000_000);
+    const answers = await answersOf(await sendBatch(service, account.key, [HEADER, ...records(100)]));
+    expect(codesOf(answers).every(([, code]) => code === null)).toBe(true);
+    expect((await usageOf(service, account)).map(({ status }) => status)).toEqual(Array(100).fill(200));
+  });
+
+  test('consistent mode that still starts: lines wait, and leave no failed row', async () => {
+    const starting = new Gate();
+    const { service, pauses } = await start({
+      cold: true,
+      pause: (duration_ms) => {
+        pauses.push(duration_ms);
+        starting.open();
+        return new Promise(setImmediate);
+      },
+      openEngine: async () => {
+        let evaluations = 0;
+        return intercepted(instantEngine(await embeddedEngine()), async (run) => {
+          evaluations += 1;
+          // The first is the start of fast mode, the second that of consistent mode.
+          if (evaluations === 2) await starting.pass();
+          return await run();
+        });
+      },
+    });
+    const account = await addRichlyLimited(service, 1_000_000);
+    const lines = [{ ...HEADER, mode: 'consistent' }, ...records(5)];
+    const answers = await answersOf(await sendBatch(service, account.key, lines));
+    expect(codesOf(answers).every(([, code]) => code === null)).toBe(true);
+    expect((await usageOf(service, account)).map(({ status }) => status)).toEqual(Array(5).fill(200));
+    expect(pauses.length).toBeGreaterThan(0);
+  });
+});
+
+test('a database that takes no holds is waited for', async () => {
+  let putBack = () => {};
+  let pauses = 0;
+  const { service } = await start({
+    pause: async () => {
+      pauses += 1;
+      putBack();
+      putBack = () => {};
+      await new Promise(setImmediate);
+    },
+  });
+  const account = await addRichlyLimited(service, 1_000_000);
+  const client = new BatchClient(service, account.key);
+  client.write(HEADER, record(0));
+  const answers = client.answers();
+  expect((await answers.next()).value).toMatchObject({ id: 'r0', object: 'decision' });
+  putBack = takeTableAway(service.directory, 'ledger_entries');
+  client.write(record(1));
+  client.end();
+  expect((await answers.next()).value).toMatchObject({ id: 'r1', object: 'decision' });
+  expect((await answers.next()).done).toBe(true);
+  expect(pauses).toBeGreaterThan(0);
+});
+
+test('broken lines spend the refusals of the key, and wait when there are none left', async () => {
+  const { service, clock, pauses } = await start();
+  const account = await limited(service, 1_000, 1_000_000);
+  const began_ms = clock.monotonic_ms();
+  const lines = [HEADER, ...Array<string>(5_000).fill('{'), record(1)];
+  const answers = await answersOf(await sendBatch(service, account.key, lines));
+  expect(answers).toHaveLength(5_001);
+  expect(answers.at(-1)).toMatchObject({ id: 'r1', object: 'decision' });
+  // 3,000 a minute, and as many at once.
+  expect(clock.monotonic_ms() - began_ms).toBeGreaterThan(30_000);
+  expect(pauses.length).toBeGreaterThan(0);
+});
+
+describe('a batch that cannot be paid for ends with the line to go on with', () => {
+  /** The lines of two runs: every record is answered, and charged once, and nothing else is charged. */
+  async function expectOnce(
+    service: TestService,
+    account: TestAccount,
+    code: string,
+    goOn: () => Promise<unknown>,
+  ) {
+    const all = records(200);
+    const first = await answersOf(await sendBatch(service, account.key, [HEADER, ...all]));
+    const last = first.at(-1);
+    expect(last).toMatchObject({ id: null, error: { code } });
+    const next = last?.line ?? 0;
+    // Every line before has an answer or an error of its own.
+    expect(first.slice(0, -1).map(({ line }) => line)).toEqual(
+      Array.from({ length: next - 2 }, (_, index) => index + 2),
+    );
+    const answered = new Set(first.filter((answer) => 'object' in answer).map(({ id }) => id));
+    expect(answered.size).toBeGreaterThan(0);
+    expect(answered.size).toBeLessThan(100);
+    await goOn();
+    const missing = all.filter(({ id }) => !answered.has(id));
+    const second = await answersOf(await sendBatch(service, account.key, [HEADER, ...missing]));
+    expect(codesOf(second).every(([, failed]) => failed === null)).toBe(true);
+    expect(answered.size + second.length).toBe(200);
+    const rows = await usageOf(service, account);
+    expect(rows).toHaveLength(200);
+    return rows.reduce((sum, { cost_micros }) => sum + cost_micros, 0);
+  }
+
+  test('for want of credit', async () => {
+    const { service } = await start();
+    const account = await addRichlyLimited(service, 505);
+    const { organization_id } = account;
+    const spent = await expectOnce(service, account, 'insufficient_credit', () =>
+      creditByHand(service.accounts, OPERATOR, {
+        organization_id,
+        amount_micros: 1_000_000,
+        entry_id: newEntryId(),
+      }),
+    );
+    expect((await booksOf(service, account)).credit_micros).toBe(1_000_505 - spent);
+  });
+
+  test("for the project's spend limit", async () => {
+    const { service } = await start();
+    const account = await addRichlyLimited(service, 1_000_000);
+    const { project_id } = account;
+    const limit = (spend_limit_micros: number | null) =>
+      setSpendLimit(service.accounts, OPERATOR, { project_id, spend_limit_micros });
+    await limit(505);
+    const spent = await expectOnce(service, account, 'project_spend_limit', () => limit(null));
+    expect((await booksOf(service, account)).credit_micros).toBe(1_000_000 - spent);
+  });
+
+  test('because the key was revoked', async () => {
+    const { service } = await start();
+    const account = await addRichlyLimited(service, 1_000_000);
+    const client = new BatchClient(service, account.key);
+    client.write(HEADER, record(0));
+    const answers = client.answers();
+    expect((await answers.next()).value).toMatchObject({ id: 'r0', object: 'decision' });
+    await revokeKey(service.accounts, OPERATOR, account.key_id);
+    service.service.services.keys.invalidate();
+    client.write(record(1), record(2));
+    const codes: unknown[] = [];
+    let last: unknown;
+    for await (const answer of answers) {
+      codes.push('error' in answer ? answer.error.code : null);
+      last = answer;
+    }
+    expect(new Set(codes)).toEqual(new Set(['invalid_api_key']));
+    expect(last).toMatchObject({
+      id: null,
+      error: {
+        message: expect.stringMatching(/The batch ends here: send the lines from line [45] on again\.$/),
+      },
+    });
+    client.leave();
+  });
+
+  test('a first request of an organization on Tier 0 is an ordinary error', async () => {
+    const { service } = await start();
+    const account = await addAccount(service, { credit_dollars: 0 });
+    const response = await sendBatch(service, account.key, [HEADER, record(1)]);
+    expect(response.status).toBe(402);
+  });
+});
