@@ -31,9 +31,10 @@ describe.skipIf(program === null)('the API reference in a real browser', () => {
       page.on('request', (request) => requested.push(request.url()));
       const { address } = service.server;
       await page.goto(`${address}/swagger`);
-      for (const path of ['POST /v1/decisions', 'POST /v1/systemone', 'GET /v1/models']) {
-        await page.getByRole('heading', { name: path }).waitFor();
+      for (const path of ['/v1/decisions', '/v1/decisions/batch', '/v1/systemone']) {
+        await page.getByRole('heading', { name: `POST ${path}`, exact: true }).waitFor();
       }
+      await page.getByRole('heading', { name: 'GET /v1/models', exact: true }).waitFor();
       const hosts = requested.filter((url) => url.startsWith('http')).map((url) => new URL(url).origin);
       expect(new Set(hosts)).toEqual(new Set([address]));
       await opened.photograph(`reference-${name}`);
