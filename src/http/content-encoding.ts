@@ -7,6 +7,7 @@ import {
   createZstdDecompress,
 } from 'node:zlib';
 import { Refusal } from '../errors.ts';
+import { ZstdFrames } from './zstd-frames.ts';
 
 /** The most bytes that a decoder produces before the total is checked. */
 const PIECE = { chunkSize: 65_536 };
@@ -26,6 +27,8 @@ export interface ContentCoding {
   readonly name: string;
   /** Creates a decoder that works on another thread, a piece at a time. */
   readonly decoder: () => Decoder;
+  /** Makes a reader that knows whether compressed bytes are whole, where the decoder does not tell. */
+  readonly frames?: () => ZstdFrames;
 }
 
 const GZIP: ContentCoding = { name: 'gzip', decoder: () => createGunzip(PIECE) };
@@ -41,6 +44,7 @@ const CODINGS = new Map<string, ContentCoding | null>([
     'zstd',
     {
       name: 'zstd',
+      frames: () => new ZstdFrames(),
       decoder: () =>
         createZstdDecompress({
           ...PIECE,
@@ -63,7 +67,7 @@ export function contentCodingOf(headers: Headers): ContentCoding | null | Refusa
 
 /**
  * Decompresses bytes. `onPiece` gets each piece, and ends the work by returning false. Returns `invalid_json`
- * for bytes that are damaged, or followed by others.
+ * for bytes that are damaged, cut, or followed by others.
  */
 export async function decompress(
   bytes: Uint8Array,
@@ -81,19 +85,21 @@ export async function decompress(
 
 /**
  * Yields the pieces without their compression, each when it is asked for. Throws `invalid_json` for bytes that are
- * damaged or followed by others, and throws as `pieces` does.
+ * damaged, cut, or followed by others, and throws as `pieces` does.
  */
 export async function* decompressed(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { name, decoder }: ContentCoding,
+  { name, decoder, frames }: ContentCoding,
 ): AsyncGenerator<Uint8Array> {
   const damaged = () => new Refusal('invalid_json', { message: `The request body is not valid ${name}.` });
+  const framed = frames?.();
   let sent_bytes = 0;
   let failure: unknown;
   async function* source(): AsyncGenerator<Uint8Array> {
     try {
       for await (const piece of pieces) {
         sent_bytes += piece.byteLength;
+        framed?.push(piece);
         yield piece;
       }
     } catch (error) {
@@ -110,7 +116,7 @@ export async function* decompressed(
     // The refusal has the complete cause, which is the client's fault, unless its bytes failed.
     throw failure ?? damaged();
   }
-  if (stream.bytesWritten < sent_bytes) throw damaged();
+  if (stream.bytesWritten < sent_bytes || framed?.is_whole === false) throw damaged();
 }
 
 function nothing(): void {

@@ -19,7 +19,7 @@ const COMPRESSIONS: Readonly<Record<string, (bytes: Uint8Array) => Uint8Array>> 
   gzip: (bytes) => gzipSync(bytes),
   deflate: (bytes) => deflateSync(bytes),
   br: (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
-  zstd: (bytes) => zstdCompressSync(bytes),
+  zstd: (bytes) => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
 };
 const NAMES = Object.keys(COMPRESSIONS);
 
@@ -98,6 +98,15 @@ describe.each(NAMES)('%s', (name) => {
     expect((await read(name, damages['no such bytes'])).value).toMatchObject({
       message: `The request body is not valid ${name}.`,
     });
+  });
+
+  test('bytes that are cut anywhere are 400 with the name of the coding', async () => {
+    const whole = compressed(name, json(5_000));
+    const message = `The request body is not valid ${name}.`;
+    for (const bytes of [1, 2, 3, 4, 5, 8, Math.floor(whole.byteLength / 2)]) {
+      const { value } = await read(name, whole.subarray(0, whole.byteLength - bytes));
+      expect([bytes, value]).toMatchObject([bytes, { code: 'invalid_json', message }]);
+    }
   });
 
   test('an empty body is 400', async () => {
