@@ -32,7 +32,7 @@ const OptionDescription = Type.Optional(Type.Union([Type.String(), Type.Null()])
 
 const MessageSchema = Type.Object(
   {
-    type: Type.Optional(Type.Literal('message')),
+    type: Type.Optional(Type.Union([Type.Literal('message'), Type.Null()])),
     role: Type.Union(['user', 'developer', 'system', 'assistant'].map((role) => Type.Literal(role))),
     content: Type.Union([
       Type.String(),
