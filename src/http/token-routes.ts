@@ -1,5 +1,6 @@
 import { extractKey } from '../accounts/key-format.ts';
-import { countTokens } from '../decisions/count-tokens.ts';
+import type { AskedCall } from '../decisions/check-request.ts';
+import { countTokens, type TokenCountOutcome } from '../decisions/count-tokens.ts';
 import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
 import { TOKEN_CODES, type TokenCode, tokenRefusal } from '../decisions/refusal.ts';
 import { TokenCountSchema } from '../decisions/schemas.ts';
@@ -55,23 +56,9 @@ async function answer(
   const over_budget = await refusalOverBudget(services, key, context);
   if (over_budget !== null) return over_budget;
   const openai = new OpenAiTranslation();
-  const reading = bodyReading(services, request, context, openai);
-  const { result, caller, asked, ignored_fields } = await countTokens(services, {
-    ...reading,
-    request_id: context.request_id,
-    endpoint: '/v1/tokens',
-    default_model: null,
-    key,
-    query_mode: queryMode(request),
-    signal: request.signal,
-    patience: null,
-  });
-  context.caller = caller;
-  if (asked !== undefined) {
-    context.model = asked.model;
-    context.mode = asked.mode;
-  }
-  const body_bytes = reading.body_bytes();
+  const asked = { endpoint: '/v1/tokens', key, query_mode: queryMode(request), openai };
+  const { outcome, body_bytes } = await answerTokenCount(services, asked, request, context);
+  const { result, caller, ignored_fields } = outcome;
   if (result instanceof Refusal) {
     spendRefusal(services, context, result, body_bytes);
     const refusal = tokenRefusal(openai.refusal(result));
@@ -84,4 +71,34 @@ async function answer(
     result,
     readingHeaders({ ignored_fields: openai.ignoredFields(ignored_fields) }),
   );
+}
+
+/**
+ * Counts what a request would read and cost, and tells its context: for every route that counts. Never rejects for the
+ * client's fault: the outcome has the refusal.
+ */
+export async function answerTokenCount(
+  services: DecisionRouteServices,
+  {
+    openai,
+    ...asked
+  }: Pick<AskedCall, 'endpoint' | 'key' | 'query_mode'> & { readonly openai: OpenAiTranslation | null },
+  request: Request,
+  context: RequestContext,
+): Promise<{ readonly outcome: TokenCountOutcome; readonly body_bytes: number }> {
+  const reading = bodyReading(services, request, context, openai);
+  const outcome = await countTokens(services, {
+    ...asked,
+    ...reading,
+    request_id: context.request_id,
+    default_model: null,
+    signal: request.signal,
+    patience: null,
+  });
+  context.caller = outcome.caller;
+  if (outcome.asked !== undefined) {
+    context.model = outcome.asked.model;
+    context.mode = outcome.asked.mode;
+  }
+  return { outcome, body_bytes: reading.body_bytes() };
 }

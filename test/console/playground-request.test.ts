@@ -134,8 +134,10 @@ describe('the form and its JSON say the same', () => {
     expect(writeJson(bodyOf(draft('{"b": 1, "1": [null]}'), ASKING).get('state') ?? null)).toBe(
       '{"b":1,"1":[null]}',
     );
-    expect([...complaintsAbout(draft('{"b"')).keys()]).toEqual(['state']);
-    expect([...complaintsAbout(draft('5')).keys()]).toEqual(['state']);
+    const not_json = 'This is not a JSON object or array. Mend it, or send it as text.';
+    expect(complaintsAbout(draft('{"b"')).get('state')).toBe(not_json);
+    expect(complaintsAbout(draft('5')).get('state')).toBe(not_json);
+    expect(complaintsAbout(draft('{"b": 1}')).get('state')).toBeUndefined();
   });
 });
 
@@ -162,12 +164,48 @@ describe('questions', () => {
     const [a, b] = questions;
     if (a === undefined || b === undefined) throw new Error('no question');
     const [option, other] = b.options;
-    const draft: Draft = { record: { kind: 'text', text: '' }, questions: [a, { ...b, id: a.id }] };
+    const draft: Draft = {
+      record: { kind: 'text', text: 'A record.' },
+      questions: [
+        { ...a, instructions: 'Is it?' },
+        { ...b, id: a.id, instructions: 'Which is it?' },
+      ],
+    };
     expect(Object.fromEntries(complaintsAbout(draft))).toEqual({
       [`id-${b.key}`]: 'Another question has this name.',
       [`option-${option?.key}`]: 'Every option needs a name.',
       [`option-${other?.key}`]: 'Every option needs a name.',
     });
+  });
+});
+
+describe('what would be charged and says nothing', () => {
+  const fieldsOf = (draft: Draft) => [...complaintsAbout(draft).keys()];
+  const record = { kind: 'text', text: 'A record.' } as const;
+  const asked = { ...newQuestion('noul', []), instructions: 'Is it?' };
+
+  test.each([
+    ['text', ' \n'],
+    ['json', '{}'],
+    ['json', ' [ { } ] '],
+  ] as const)('an empty record is complained about: %s %j', (kind, text) => {
+    expect(fieldsOf({ record: { kind, text }, questions: [asked] })).toEqual(['state']);
+  });
+
+  test('so is a request without questions', () => {
+    expect(fieldsOf({ record, questions: [] })).toEqual(['questions']);
+  });
+
+  test.each(['noul', 'choice', 'score'] as const)('so is a question that says nothing: %s', (type) => {
+    const empty = { ...newQuestion(type, []), options: [newOption('a'), newOption('b')] };
+    expect(fieldsOf({ record, questions: [empty] })).toEqual([`instructions-${empty.key}`]);
+  });
+
+  test('a question that says all in its criteria is none of them', () => {
+    const yes = { ...newQuestion('noul', []), yes: 'It asks for money.' };
+    const options = [newOption('a', 'It is about money.'), newOption('b')];
+    const choice = { ...newQuestion('choice', ['question_1']), options };
+    expect(fieldsOf({ record, questions: [yes, choice] })).toEqual([]);
   });
 });
 

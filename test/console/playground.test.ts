@@ -4,6 +4,7 @@ import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { ROLES, type Role } from '../../src/accounts/roles.ts';
+import { TokenCountSchema } from '../../src/decisions/schemas.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
@@ -64,6 +65,42 @@ test('the playground answers as the API does, and charges the same', async () =>
   expect(played.usage).toEqual(asked.usage);
   expect(before - between).toBe(Math.round(played.usage.cost_usd * 1e6));
   expect(between - (await credit_micros())).toBe(before - between);
+});
+
+test('its tokens and price are counted as the API counts them, free of charge, and are what a run then costs', async () => {
+  const before = await credit_micros();
+  const path = `${account.key_id}/tokens`;
+  const counted = Value.Parse(TokenCountSchema, await (await play('developer', path, SMALL_REQUEST)).json());
+  const api = await made.service.fetch('/v1/tokens', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${account.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(SMALL_REQUEST),
+  });
+  expect(counted).toEqual(Value.Parse(TokenCountSchema, await api.json()));
+  expect(await credit_micros()).toBe(before);
+  const played = Value.Parse(Answered, await (await play('developer', account.key_id, SMALL_REQUEST)).json());
+  expect(played.usage.cost_usd).toBe(counted.cost_usd);
+  expect((await play('reader', path, SMALL_REQUEST)).status).toBe(403);
+});
+
+test('counting is bounded for each person, and takes nothing from what they may change', async () => {
+  const counting = await addPerson(made, { email: 'counting@example.com' });
+  const { organization_id } = account;
+  const { user_id } = counting;
+  await addMember(made.service.accounts, OPERATOR, { organization_id, user_id, role: 'developer' });
+  const within = `/console/api/organizations/${organization_id}`;
+  let refused: Response | undefined;
+  for (let count = 0; count < 200 && refused === undefined; count++) {
+    const path = `${within}/playground/${account.key_id}/tokens`;
+    const response = await counting.ask(path, { body: SMALL_REQUEST });
+    if (response.status === 429) refused = response;
+    else await response.body?.cancel();
+  }
+  const { error } = Value.Parse(ErrorResponseSchema, await refused?.json());
+  expect(error.code).toBe('too_many_attempts');
+  expect((await play('developer', account.key_id, SMALL_REQUEST)).status).toBe(200);
+  const played = await counting.ask(`${within}/playground/${account.key_id}`, { body: SMALL_REQUEST });
+  expect(played.status).toBe(200);
 });
 
 test.each([

@@ -261,6 +261,13 @@ const ROWS: readonly Row[] = [
     status: 402,
     given: () => ({ body: {} }),
   },
+  {
+    route: `POST ${IN}/playground/:key_id/tokens`,
+    about: 'without credit',
+    may: KEY_MAKERS,
+    status: 402,
+    given: () => ({ body: {} }),
+  },
   { route: `POST ${IN}/top-ups/:payment_id/cancel`, may: PAYERS },
   { route: `GET ${IN}/trail/`, may: ['owner'] },
 

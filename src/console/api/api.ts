@@ -16,7 +16,7 @@ import { memberRoutes } from './members.ts';
 import { operatorRoutes } from './operator/operator.ts';
 import { organizationRoutes } from './organizations.ts';
 import { requireOwnPage } from './own-page.ts';
-import { playgroundRoutes } from './playground.ts';
+import { playgroundRoutes, playgroundTokenRoutes } from './playground.ts';
 import { projectRoutes } from './projects.ts';
 import {
   ConsoleRefusal,
@@ -81,6 +81,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       })
       // Its body is read as the API reads it; the parser is for the routes that follow.
       .use(playgroundRoutes(services, contexts))
+      .use(playgroundTokenRoutes(services, contexts))
       .onParse(async ({ request }) => {
         // A session does not make the client known, because its owner may have signed up a moment ago.
         const { client_address } = contexts.of(request);

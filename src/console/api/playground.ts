@@ -1,17 +1,25 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { type DecisionResponse, DecisionResponseSchema } from '../../decisions/schemas.ts';
+import {
+  type DecisionResponse,
+  DecisionResponseSchema,
+  type TokenCount,
+  TokenCountSchema,
+} from '../../decisions/schemas.ts';
 import { Refusal } from '../../errors.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { answerDecision, headersOf } from '../../http/decision-routes.ts';
 import { jsonResponse } from '../../http/responses.ts';
+import { answerTokenCount } from '../../http/token-routes.ts';
 import { refusedByPort } from './refusals.ts';
 import { Id, OrganizationParams } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf } from './within-organization.ts';
 
-export type { DecisionResponse };
+export type { DecisionResponse, TokenCount };
+
+const PlaygroundParams = Type.Composite([OrganizationParams, Type.Object({ key_id: Id })]);
 
 /**
  * Returns the playground's route: a decision with a key of the organization, named by its id. The body, the
@@ -40,8 +48,33 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
     {
       // The API reads a body after the key is known.
       parse: 'none',
-      params: Type.Composite([OrganizationParams, Type.Object({ key_id: Id })]),
+      params: PlaygroundParams,
       response: DecisionResponseSchema,
     },
   );
+}
+
+/**
+ * What the same request would read and cost, free of charge, as `POST /v1/tokens` tells it. The page asks while somebody
+ * writes, so that it counts neither as a change nor against the key's budget of refusals, which its programs need.
+ */
+export function playgroundTokenRoutes(services: ConsoleServices, contexts: RequestContexts) {
+  const { sign_in } = services;
+  return new Elysia({ prefix: '/organizations/:organization_id/playground' })
+    .use(signedIn(services, (session) => sign_in.countTokenCount(session)))
+    .post(
+      '/:key_id/tokens',
+      async ({ actor, request, params }) => {
+        const { key_id } = params;
+        await requireKeyOf(services.store, actor, params, 'use_keys');
+        const context = contexts.of(request);
+        context.endpoint = '/console/playground/tokens';
+        const asked = { endpoint: '/v1/tokens', key: { key_id }, query_mode: null, openai: null } as const;
+        const { outcome } = await answerTokenCount(services.decisions, asked, request, context);
+        const { result } = outcome;
+        if (result instanceof Refusal) throw refusedByPort(result);
+        return jsonResponse(context.request_id, 200, result);
+      },
+      { parse: 'none', params: PlaygroundParams, response: TokenCountSchema },
+    );
 }

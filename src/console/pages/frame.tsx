@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { allows, type Role } from '../../accounts/roles.ts';
 import { Menu } from './components/menu.tsx';
 import { SegmentedControl } from './components/tabs.tsx';
 import { attempt, Toasts } from './components/toast.tsx';
@@ -8,8 +9,18 @@ import type { PageEntry } from './page.ts';
 import { PAGES } from './pages.ts';
 import { matchPath } from './paths.ts';
 import { path } from './router.ts';
-import { may, organization, organizations, session, signOut } from './session.ts';
+import {
+  lastOrganization,
+  type Organization,
+  organization,
+  organizations,
+  session,
+  signOut,
+} from './session.ts';
 import { THEMES, theme } from './theme.ts';
+
+/** It belongs to no organization, and keeps the navigation of the one that the reader came from. */
+const ACCOUNT_PATH = '/console/account';
 
 const THEME_NAMES = { system: 'System', light: 'Light', dark: 'Dark' } as const;
 
@@ -102,23 +113,23 @@ function Brand() {
 function navigation(): readonly { readonly label: string; readonly href: string }[] {
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
   const is_operators_page = path.value.startsWith('/console/operator/');
-  const here = organization.value;
+  const here = organization.value ?? (path.value === ACCOUNT_PATH ? lastOrganization() : undefined);
   return PAGES.flatMap((page) => {
     if (page.label === undefined) return [];
     if (page.audience === 'operator' && is_operators_page && is_operator)
       return [{ label: page.label, href: page.path }];
-    if (page.audience !== 'organization' || here === undefined || !isOffered(page)) return [];
+    if (page.audience !== 'organization' || here === undefined || !isOffered(page, here.role)) return [];
     return [{ label: page.label, href: page.path.replace(':organization_id', here.id) }];
   });
 }
 
-/** Returns true if the reader's role in the shown organization allows a page. */
-export function isOffered({ permission }: PageEntry): boolean {
-  return permission === undefined || may(permission);
+/** Whether a role allows a page of its organization. */
+export function isOffered({ permission }: PageEntry, role: Role): boolean {
+  return permission === undefined || allows(role, permission);
 }
 
 function OrganizationMenu() {
-  const here = organization.value;
+  const here = organization.value ?? (path.value === ACCOUNT_PATH ? lastOrganization() : undefined);
   const all = organizations.value;
   const operator_page = PAGES.find(({ audience }) => audience === 'operator');
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
@@ -130,7 +141,7 @@ function OrganizationMenu() {
       {all.map((one) => (
         <a
           key={one.id}
-          href={pathInOrganization(one.id)}
+          href={pathInOrganization(one)}
           aria-current={one.id === here?.id ? 'true' : undefined}
         >
           {one.name}
@@ -142,13 +153,10 @@ function OrganizationMenu() {
   );
 }
 
-/**
- * Returns the same page of another organization, or its first one where the page is not an organization's.
- */
-function pathInOrganization(id: string): string {
-  const of_organizations = PAGES.filter(({ audience }) => audience === 'organization');
-  const page =
-    of_organizations.find((one) => matchPath(one.path, path.value) !== null) ?? of_organizations[0];
+/** The same page of another organization, or its first where no such page is open or the role there does not allow it. */
+function pathInOrganization({ id, role }: Organization): string {
+  const offered = PAGES.filter((page) => page.audience === 'organization' && isOffered(page, role));
+  const page = offered.find((one) => matchPath(one.path, path.value) !== null) ?? offered[0];
   return page?.path.replace(':organization_id', id) ?? '/console';
 }
 
@@ -169,7 +177,7 @@ function AccountMenu() {
       is_at_end
     >
       <p class="menu-title">{email}</p>
-      <a href="/console/account">Your account</a>
+      <a href={ACCOUNT_PATH}>Your account</a>
       <div class="menu-theme">
         <SegmentedControl
           label="Colours"

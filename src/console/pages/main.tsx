@@ -1,11 +1,10 @@
 import { type ComponentType, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type ApiError, asApiError } from './client.ts';
 import { Skeleton } from './components/skeleton.tsx';
 import { ErrorState, ForbiddenState, NotFoundState } from './components/states.tsx';
 import { focusContent } from './focus-content.ts';
 import { Frame, isOffered, PlainFrame } from './frame.tsx';
-import { reloadDocument } from './link-token.ts';
+import { MissingPage } from './missing-page.tsx';
 import type { PageEntry, PageProps } from './page.ts';
 import { PAGES } from './pages.ts';
 import { matchPath } from './paths.ts';
@@ -22,7 +21,8 @@ function Console() {
     if (state !== 'signed_out' || is_for_anyone) return;
     const here = location.pathname + location.search;
     const wanted = here === '/console' ? '' : `?return=${encodeURIComponent(here)}`;
-    navigate(`/console/sign-in${wanted}`, { replace: true });
+    // A link's request is in the fragment, where no server and no referrer sees it.
+    navigate(`/console/sign-in${wanted}${location.hash}`, { replace: true });
   }, [state, is_for_anyone]);
 
   const shown_path = path.value;
@@ -68,14 +68,15 @@ function AllowedPage({ entry }: { readonly entry: PageEntry | undefined }) {
   if (entry === undefined || (entry.audience === 'operator' && !is_operator)) return <NotFoundState />;
   if (entry.audience === 'organization') {
     if (organization.value === undefined) return <NotFoundState />;
-    if (!isOffered(entry)) return <ForbiddenState />;
+    if (!isOffered(entry, organization.value.role)) return <ForbiddenState />;
   }
   return <LoadedPage entry={entry} />;
 }
 
 type Shown =
   | { readonly entry: PageEntry; readonly Component: ComponentType<PageProps> }
-  | { readonly entry: PageEntry; readonly error: ApiError };
+  /** Its code did not come. */
+  | { readonly entry: PageEntry; readonly is_missing: true };
 
 function LoadedPage({ entry }: { readonly entry: PageEntry }) {
   const [shown, setShown] = useState<Shown>();
@@ -83,14 +84,14 @@ function LoadedPage({ entry }: { readonly entry: PageEntry }) {
     let is_current = true;
     entry.load().then(
       (module) => is_current && setShown({ entry, Component: module.default }),
-      (error: unknown) => is_current && setShown({ entry, error: asApiError(error) }),
+      () => is_current && setShown({ entry, is_missing: true }),
     );
     return () => {
       is_current = false;
     };
   }, [entry]);
   if (shown?.entry !== entry) return <Skeleton lines={4} />;
-  if ('error' in shown) return <ErrorState error={shown.error} onRetry={reloadDocument} />;
+  if ('is_missing' in shown) return <MissingPage />;
   const { Component } = shown;
   // Another organization is another page with its own state.
   return <Component key={path.value} params={matchPath(entry.path, path.value) ?? {}} />;

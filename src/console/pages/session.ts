@@ -1,4 +1,4 @@
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { allows, type Permission } from '../../accounts/roles.ts';
 import { type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
 import { leaveFor, stay } from './leave.ts';
@@ -29,10 +29,30 @@ export const organization = computed(() => {
   return section === 'o' ? organizations.value.find((one) => one.id === id) : undefined;
 });
 
-/**
- * Returns true if the reader's role in the shown organization has a permission. The server checks every
- * action again.
- */
+const LAST_STORED_AS = 'tds-organization';
+
+// The account's page belongs to no organization, and leads back to the last one.
+effect(() => {
+  if (organization.value === undefined) return;
+  try {
+    sessionStorage.setItem(LAST_STORED_AS, organization.value.id);
+  } catch {
+    // A browser that stores nothing shows the first organization.
+  }
+});
+
+/** The organization that was shown last in this tab, or else the reader's first. */
+export function lastOrganization(): Organization | undefined {
+  const all = organizations.value;
+  try {
+    const last_id = sessionStorage.getItem(LAST_STORED_AS);
+    return all.find(({ id }) => id === last_id) ?? all[0];
+  } catch {
+    return all[0];
+  }
+}
+
+/** Whether the reader's role in the shown organization has a permission. The server checks every action again. */
 export function may(permission: Permission): boolean {
   return organization.value !== undefined && allows(organization.value.role, permission);
 }

@@ -22,7 +22,7 @@ export default function SignIn() {
             api['sign-in'].post({ email: values.text('email'), password: values.exact('password') }),
           );
           await loadSession();
-          navigate(safeReturnPath(wanted, location.origin), { replace: true });
+          navigate(safeReturnPath(wanted, location.origin) + location.hash, { replace: true });
         }}
       >
         <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />

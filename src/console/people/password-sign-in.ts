@@ -327,6 +327,10 @@ export class PasswordSignIn implements SignIn {
     if (is_new) this.#attempts.ofAddress('changes_of_new', client_address);
   }
 
+  countTokenCount({ user_id }: Pick<SignedIn, 'user_id'>): void {
+    this.#attempts.onAccount('token_counts', user_id);
+  }
+
   countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
     const email = checkedEmail(given);
     this.#attempts.onAccount('invitations', user_id);

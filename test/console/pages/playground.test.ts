@@ -129,6 +129,54 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(await textOf(page.locator('pre'))).toContain('"threshold": 0.99');
   });
 
+  test('tokens and price are told before a run, free of charge, and the run costs that', async () => {
+    await using opened = await openPlayground(owner);
+    const { page } = opened;
+    const before = await credit_micros();
+    const price = page.locator('.run-price');
+    await price.getByText(/^\d+ tokens · \$0\.\d+$/).waitFor();
+    await page.getByText('Both', { exact: true }).click();
+    await price.getByText(/^\d+ tokens/).waitFor();
+    const [, tokens, cost = ''] = /^([\d,]+) tokens · \$([\d.]+)$/.exec(await textOf(price)) ?? [];
+    expect(await credit_micros()).toBe(before);
+    await run(page).click();
+    await cells(page).nth(1).waitFor();
+    await answered(page);
+    expect(before - (await credit_micros())).toBe(Math.round(Number(cost) * 1e6));
+    const read = (await cells(page).locator('td:nth-child(2)').allInnerTexts()).map(Number);
+    expect(read.reduce((sum, count) => sum + count, 0)).toBe(Number(tokens));
+  });
+
+  test('a record that is too long is said to lose its middle before the run, with the place of the gap', async () => {
+    await using opened = await openPlayground(owner);
+    const { page } = opened;
+    const words = Array.from({ length: 16_000 }, (_, at) => `w${at}`).join(' ');
+    await page.getByRole('textbox', { name: 'Record' }).fill(words);
+    await page.getByText(/The record is too long: [\d,]+ tokens of its middle will not be read/).waitFor();
+    const gap = await textOf(page.locator('.left-out'));
+    expect(gap).toContain('[left out]');
+    expect(await opened.seriousFindings()).toEqual([]);
+    await opened.photograph('playground-left-out');
+  });
+
+  test('an empty record or question is not asked', async () => {
+    await using opened = await openPlayground(owner);
+    const { page } = opened;
+    const before = await credit_micros();
+    const record = page.getByRole('textbox', { name: 'Record' });
+    await record.fill(' ');
+    await run(page).click();
+    await page.getByText('Write a record, or load one from a file.').waitFor();
+    await record.fill('Where is my parcel?');
+    await page.getByRole('button', { name: 'Add a question: yes or no' }).click();
+    await run(page).click();
+    await page.getByText('Write the question.').waitFor();
+    await page.getByRole('group', { name: 'Edit as' }).getByText('JSON').click();
+    await run(page).click();
+    await page.locator('.field-error').getByText('Write the question.').waitFor();
+    expect(await credit_micros()).toBe(before);
+  });
+
   test('questions of every type are built, moved, duplicated and removed, and every example is answered', async () => {
     await using opened = await openPlayground(owner);
     const { page } = opened;
@@ -251,10 +299,13 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(await opened.seriousFindings()).toEqual([]);
   });
 
-  test('the record is in the page only: not in its storage, its address or the database', async () => {
+  test('a record of a browser that keeps nothing is in the page only: not in its storage, its address or the database', async () => {
     await using opened = await openPlayground(owner);
     const { page } = opened;
     const secret = 'zebra-4711-marzipan';
+    await page.getByRole('checkbox', { name: 'Keep my work in this browser' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete and stop' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await page.locator('input[type=file]').setInputFiles({
       name: 'record.json',
       mimeType: 'application/json',
@@ -267,9 +318,16 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(page.url()).not.toContain(secret);
     const stored = await page.evaluate(`(async () => JSON.stringify([
       { ...localStorage }, { ...sessionStorage }, history.state, document.cookie,
-      await indexedDB.databases(), await caches.keys(),
+      await caches.keys(),
     ]))()`);
-    expect(stored).toBe('[{"tds-theme":"system"},{},null,"",[],[]]');
+    const { organization_id } = owner;
+    expect(JSON.parse(String(stored))).toEqual([
+      { 'tds-theme': 'system', 'tds-keeps-work': 'off' },
+      { 'tds-organization': organization_id },
+      null,
+      '',
+      [],
+    ]);
     const { directory } = made.service;
     for (const file of readdirSync(directory)) {
       expect([file, readFileSync(join(directory, file)).includes(secret)]).toEqual([file, false]);
@@ -289,7 +347,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await load('picture.txt', Buffer.from([0xff, 0xd8, 0xff]));
     await page.getByText('picture.txt is not a text in UTF-8.').waitFor();
     await load('note.txt', Buffer.from('Where is my parcel?'));
-    await page.getByText('19 B. It stays on this page').waitFor();
+    await page.getByText('19 B. It stays in this browser').waitFor();
     const record = page.getByRole('region', { name: 'Record' });
     expect(await record.getByRole('textbox').inputValue()).toBe('Where is my parcel?');
   });
@@ -431,6 +489,11 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
       await run(page).click();
       await cells(page).nth(1).waitFor();
       await answered(page);
+      expect(
+        await page.evaluate(
+          `[...document.querySelectorAll('.run-table')].map((table) => table.scrollWidth - table.clientWidth)`,
+        ),
+      ).toEqual([0]);
       await opened.photograph(`playground-${name}`);
       expect(await opened.seriousFindings()).toEqual([]);
       expect(await opened.overflows()).toBe(false);

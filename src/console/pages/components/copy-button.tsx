@@ -3,13 +3,25 @@ import { Button } from './button.tsx';
 
 const CONFIRMED_MS = 2_000;
 
-/** A button that copies a text, and shows the result in its own place. */
-export function CopyButton({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) {
+interface CopyButtonProps {
+  /** The text, or what makes it when it is copied; null where there is none to copy. */
+  readonly text: string | (() => Promise<string | null>);
+  readonly label?: string;
+  /** What is said where it cannot be copied. */
+  readonly failure?: string;
+  readonly onCopied?: () => void;
+}
+
+/** Copies a text; says so in its own place. */
+export function CopyButton({ text, label = 'Copy', failure = 'Copy by hand', onCopied }: CopyButtonProps) {
   const [outcome, setOutcome] = useState<'copied' | 'failed' | null>(null);
   const copy = async () => {
     try {
-      await copyText(text);
+      const copied = typeof text === 'string' ? text : await text();
+      if (copied === null) throw new Error('There is nothing to copy.');
+      await copyText(copied);
       setOutcome('copied');
+      onCopied?.();
     } catch {
       setOutcome('failed');
     }
@@ -18,7 +30,7 @@ export function CopyButton({ text, label = 'Copy' }: { readonly text: string; re
   return (
     <span class="copy-button">
       <Button size="small" onClick={copy}>
-        {outcome === null ? label : outcome === 'copied' ? 'Copied' : 'Copy by hand'}
+        {outcome === null ? label : outcome === 'copied' ? 'Copied' : failure}
       </Button>
       <span class="visually-hidden" role="status">
         {outcome === 'copied' ? 'Copied to the clipboard' : ''}
@@ -32,9 +44,9 @@ export function CopyText({
   text,
   label,
   is_block = false,
-}: {
+  onCopied,
+}: Pick<CopyButtonProps, 'label' | 'onCopied'> & {
   readonly text: string;
-  readonly label?: string;
   readonly is_block?: boolean;
 }) {
   return (
@@ -47,7 +59,11 @@ export function CopyText({
       ) : (
         <code>{text}</code>
       )}
-      <CopyButton text={text} {...(label === undefined ? {} : { label })} />
+      <CopyButton
+        text={text}
+        {...(label === undefined ? {} : { label })}
+        {...(onCopied === undefined ? {} : { onCopied })}
+      />
     </div>
   );
 }

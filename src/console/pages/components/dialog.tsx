@@ -15,7 +15,7 @@ interface DialogProps {
   readonly is_open: boolean;
   /** Called on Escape, the cross, or a click beside the dialog. */
   readonly onClose: () => void;
-  /** True if a click beside the dialog does not close it, because its content would be lost. */
+  /** Neither Escape, a cross nor a click beside the dialog closes it, because what it shows would be lost. */
   readonly is_kept?: boolean;
   readonly children: ComponentChildren;
 }
@@ -39,14 +39,17 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
     if (document.activeElement === document.body) focusContent();
   }, [is_open, title]);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the click beside the dialog has Escape as its key.
     <dialog
       ref={dialog}
       class="dialog"
       aria-labelledby={title_id}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        if (!is_kept) onClose();
+      }}
+      onKeyDown={(event) => {
+        // Browsers close a dialog at the second Escape, whatever the first was answered with.
+        if (is_kept && event.key === 'Escape') event.preventDefault();
       }}
       onClick={(event) => {
         if (!is_kept && event.target === dialog.current) onClose();
@@ -56,9 +59,11 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
         <div class="dialog-content">
           <header class="dialog-header">
             <h2 id={title_id}>{title}</h2>
-            <button type="button" class="button quiet small" aria-label="Close" onClick={onClose}>
-              ×
-            </button>
+            {!is_kept && (
+              <button type="button" class="button quiet small" aria-label="Close" onClick={onClose}>
+                ×
+              </button>
+            )}
           </header>
           {children}
         </div>

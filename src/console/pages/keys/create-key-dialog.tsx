@@ -30,21 +30,23 @@ interface CreatedKey {
  */
 export function CreateKeyDialog({ is_open, onClose, ...props }: CreateKeyDialogProps) {
   const [created, setCreated] = useState<CreatedKey>();
+  const [is_copied, setCopied] = useState(false);
   const close = () => {
     setCreated(undefined);
+    setCopied(false);
     onClose();
   };
   return (
     <Dialog
       title={created === undefined ? 'Create a key' : 'Copy the key now'}
       is_open={is_open}
-      is_kept={created !== undefined}
+      is_kept={created !== undefined && !is_copied}
       onClose={close}
     >
       {created === undefined ? (
         <NewKey {...props} onCreate={setCreated} onClose={close} />
       ) : (
-        <ShownOnce created={created} onClose={close} />
+        <ShownOnce created={created} is_copied={is_copied} onCopied={() => setCopied(true)} onClose={close} />
       )}
     </Dialog>
   );
@@ -97,9 +99,13 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
 
 function ShownOnce({
   created: { name, key },
+  is_copied,
+  onCopied,
   onClose,
 }: {
   readonly created: CreatedKey;
+  readonly is_copied: boolean;
+  readonly onCopied: () => void;
   readonly onClose: () => void;
 }) {
   return (
@@ -107,10 +113,10 @@ function ShownOnce({
       <Notice tone="warning" title="It is shown this once.">
         Keep it on your server, never in a page or an app. If it is lost, revoke {name} and create another.
       </Notice>
-      <CopyText text={key} label="Copy" />
+      <CopyText text={key} label="Copy" onCopied={onCopied} />
       <div class="form-actions">
         <Button kind="primary" onClick={onClose}>
-          Done
+          {is_copied ? 'Done' : 'I have stored it'}
         </Button>
       </div>
     </>

@@ -18,7 +18,7 @@ import type { Run } from './use-runs.ts';
 const SHOWN_MAX = 10;
 
 /** One run's answer to the question. */
-export interface AnswerColumn extends Pick<Run, 'mode' | 'order'> {
+export interface AnswerColumn extends Pick<Run, 'model' | 'mode' | 'order'> {
   readonly answer: ShownAnswer;
 }
 
@@ -49,13 +49,15 @@ export function AnswerCard({
       </header>
       <div class="answer-columns">
         {shown.map((column) => {
-          const { mode, order, answer } = column;
-          const written = columns.find((one) => one.mode === mode && one.order === 'as_written');
+          const { model, mode, order, answer } = column;
+          const written = columns.find(
+            (one) => one.model === model && one.mode === mode && one.order === 'as_written',
+          );
           return (
-            <div key={runName(column)} class="answer-column">
+            <div key={runName(column, columns)} class="answer-column">
               {shown.length > 1 && (
                 <p class="answer-run">
-                  {runName(column)}
+                  {runName(column, columns)}
                   {first !== undefined && column !== first && isOther(first.answer, answer, threshold) && (
                     <Badge tone="warning">Other answer</Badge>
                   )}

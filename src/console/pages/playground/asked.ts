@@ -6,9 +6,18 @@ import { isProbability, QUESTION_TYPES } from './draft.ts';
 /** The order of a request's options. */
 export type Order = 'as_written' | 'reversed';
 
-/** Returns the name of a run. */
-export function runName({ mode, order }: { readonly mode: Mode; readonly order: Order }): string {
-  const name = mode === 'fast' ? 'Fast' : 'Consistent';
+interface NamedRun {
+  readonly model: string;
+  readonly mode: Mode;
+  readonly order: Order;
+}
+
+/** What a run is called beside the others: by its model only where there are several. */
+export function runName({ model, mode, order }: NamedRun, all: readonly NamedRun[]): string {
+  const mode_name = mode === 'fast' ? 'Fast' : 'Consistent';
+  const name = all.some((other) => other.model !== model)
+    ? `${model}, ${mode_name.toLowerCase()}`
+    : mode_name;
   return order === 'reversed' ? `${name}, reversed` : name;
 }
 

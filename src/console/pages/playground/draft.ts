@@ -73,7 +73,20 @@ export function newQuestion(type: QuestionType, taken: readonly string[]): Draft
   };
 }
 
-/** Returns the same question with an id of its own. */
+/** A draft of an earlier visit, whose keys would be given a second time. */
+export function withNewKeys({ record, questions }: Draft): Draft {
+  return {
+    record,
+    questions: questions.map((question) => ({
+      ...question,
+      key: next_key++,
+      options: question.options.map(({ id, description }) => newOption(id, description)),
+      levels: question.levels.map(({ text }) => newLevel(text)),
+    })),
+  };
+}
+
+/** The same question under an id of its own. */
 export function duplicateOf(question: DraftQuestion, taken: readonly string[]): DraftQuestion {
   return {
     ...question,
@@ -99,11 +112,11 @@ export function moved<T>(items: readonly T[], index: number, step: -1 | 1): read
 }
 
 /**
- * Returns the errors that prevent a request, by the field's name: missing and repeated names, and a record
- * that is not JSON. The service checks everything else.
+ * What a request cannot even say, by the field's name: names that are missing or used twice, a record that is not JSON,
+ * and a record or question that is empty. Everything else is the service's to refuse.
  */
 export function complaintsAbout({ record, questions }: Draft): ReadonlyMap<string, string> {
-  const complaints = new Map<string, string>();
+  const complaints = new Map(emptyPartsOf({ record, questions }));
   if (record.kind === 'json' && jsonRecordOf(record.text) === null) {
     complaints.set('state', 'This is not a JSON object or array. Mend it, or send it as text.');
   }
@@ -119,7 +132,32 @@ export function complaintsAbout({ record, questions }: Draft): ReadonlyMap<strin
   return complaints;
 }
 
-/** Returns the options that are sent: those of a question of another type are only kept. */
+/** What would be answered and charged, and says nothing, by the field's name. */
+export function emptyPartsOf({ record, questions }: Draft): ReadonlyMap<string, string> {
+  const complaints = new Map<string, string>();
+  if (isEmptyRecord(record)) complaints.set('state', 'Write a record, or load one from a file.');
+  if (questions.length === 0) complaints.set('questions', 'Add a question first.');
+  for (const question of questions.filter(isEmptyQuestion)) {
+    complaints.set(`instructions-${question.key}`, 'Write the question.');
+  }
+  return complaints;
+}
+
+function isEmptyRecord({ kind, text }: DraftRecord): boolean {
+  return text.trim() === '' || (kind === 'json' && /^[\s[\]{}]*$/.test(text));
+}
+
+/** A question that says nothing but names asks nothing. */
+function isEmptyQuestion({ type, instructions, yes, no, options, levels }: DraftQuestion): boolean {
+  const texts: Readonly<Record<QuestionType, readonly string[]>> = {
+    noul: [yes, no],
+    choice: options.map(({ description }) => description),
+    score: levels.map(({ text }) => text),
+  };
+  return [instructions, ...texts[type]].every((text) => text.trim() === '');
+}
+
+/** The options that are sent: those of a question of another type are only kept. */
 function optionsOf({ type, options }: DraftQuestion): readonly DraftOption[] {
   switch (type) {
     case 'choice':

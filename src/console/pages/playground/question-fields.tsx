@@ -47,6 +47,7 @@ export function QuestionFields({ question, errors, onChange }: FieldsProps) {
         name={`instructions-${key}`}
         rows={2}
         value={instructions}
+        error={errors.get(`instructions-${key}`)}
         placeholder="In plain English, answerable from the record alone"
         onInput={(changed) => onChange({ ...question, instructions: changed })}
       />

@@ -133,7 +133,7 @@ export function QuestionsEditor({
 
 function isFieldOf({ key, options }: DraftQuestion, name: string): boolean {
   return (
-    [`id-${key}`, `type-${key}`, `criteria-${key}`].includes(name) ||
+    [`id-${key}`, `type-${key}`, `criteria-${key}`, `instructions-${key}`].includes(name) ||
     options.some((option) => name === `option-${option.key}`)
   );
 }

@@ -3,6 +3,7 @@ import { TextArea } from '../components/field.tsx';
 import { SegmentedControl } from '../components/tabs.tsx';
 import { formatBytes } from '../format.ts';
 import { type DraftRecord, jsonRecordOf } from './draft.ts';
+import { keeps_work } from './kept-work.ts';
 
 /** The largest body that the service reads (contract: a body has at most 1 MB). */
 export const BODY_BYTES_MAX = 1_048_576;
@@ -65,7 +66,7 @@ export function RecordEditor({
         help={
           bytes > BODY_BYTES_MAX
             ? `${formatBytes(bytes)}: a request may have 1 MB.`
-            : `${formatBytes(bytes)}. It stays on this page: it is not saved, here or at the service.`
+            : `${formatBytes(bytes)}. ${keeps_work.value ? 'It stays in this browser' : 'It stays on this page'}: the service does not save it.`
         }
       />
     </section>

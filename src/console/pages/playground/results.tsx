@@ -79,8 +79,8 @@ export function Results({
         <IgnoredFields names={answered[0]?.ignored_fields ?? []} />
         <LeftOut tokens={Math.max(0, ...answered.map((run) => run.record_tokens_left_out))} />
       </div>
-      {runs.map(({ mode, order, outcome }) => (
-        <Trouble key={`${mode} ${order}`} organization_id={organization_id} outcome={outcome} />
+      {runs.map(({ model, mode, order, outcome }) => (
+        <Trouble key={`${model} ${mode} ${order}`} organization_id={organization_id} outcome={outcome} />
       ))}
       {answered.length > 0 &&
         questions.map((question) => (
@@ -89,9 +89,9 @@ export function Results({
             question={question}
             threshold={thresholdOf(question.id)}
             onThreshold={(threshold) => onThreshold(question.id, threshold)}
-            columns={answered.flatMap(({ mode, order, decision }): readonly AnswerColumn[] => {
+            columns={answered.flatMap(({ model, mode, order, decision }): readonly AnswerColumn[] => {
               const answer = shownAnswer(question, decision.answers, order);
-              return answer === undefined ? [] : [{ mode, order, answer }];
+              return answer === undefined ? [] : [{ model, mode, order, answer }];
             })}
           />
         ))}
@@ -141,8 +141,8 @@ function RunTable({ runs }: { readonly runs: readonly Run[] }) {
         </thead>
         <tbody>
           {runs.map((run) => (
-            <tr key={runName(run)}>
-              <th scope="row">{runName(run)}</th>
+            <tr key={runName(run, runs)}>
+              <th scope="row">{runName(run, runs)}</th>
               <RunCells outcome={run.outcome} />
             </tr>
           ))}

@@ -10,6 +10,7 @@ const MODES: readonly Mode[] = ['fast', 'consistent'];
 
 /** One request of a comparison, and its outcome. */
 export interface Run {
+  readonly model: string;
   readonly mode: Mode;
   readonly order: Order;
   readonly outcome: Outcome;
@@ -36,9 +37,12 @@ export interface Answered {
   readonly record_tokens_left_out: number;
 }
 
-/** A request, and its answers so far. */
+/** An answered run, as it can be kept. */
+export type KeptOutcome = Pick<Run, 'model' | 'mode' | 'order'> & Answered;
+
+/** What was asked, and the answers to it so far. */
 export interface Comparison {
-  /** The body without its mode, with the options as written. */
+  /** The body as it was written: each run names its model and mode, and may reverse the options. */
   readonly body: JsonObject<JsonValue>;
   readonly questions: readonly AskedQuestion[];
   readonly runs: readonly Run[];
@@ -49,19 +53,30 @@ export interface Comparison {
 export interface Runs {
   readonly comparison: Comparison | undefined;
   readonly is_running: boolean;
-  /** Asks a body in these modes, one after the other, so that each has its own latency. */
-  readonly start: (key_id: string, body: JsonObject<JsonValue>, modes: readonly Mode[]) => void;
-  /** Asks the same again with the options reversed, in every mode that was answered. */
+  /** Asks these models in these modes, one after the other, so that each has its own latency. */
+  readonly start: (key_id: string, body: JsonObject<JsonValue>, asked: Asked) => void;
+  /** Asks the same again with the options reversed, of every model and mode that answered. */
   readonly startReversed: (key_id: string) => void;
   /** Shows recorded answers to a body, in fast mode. */
   readonly showRecorded: (body: JsonObject<JsonValue>, decision: DecisionResponse) => void;
+  /** Shows a comparison that was kept. */
+  readonly showKept: (body: JsonObject<JsonValue>, outcomes: readonly KeptOutcome[]) => void;
   readonly abort: () => void;
   /** Forgets all answers. */
   readonly clear: () => void;
 }
 
-/** Sends requests with keys of an organization. Requests and answers are only in the component's memory. */
-export function useRuns(organization_id: string): Runs {
+/** Which runs a comparison has: each of the models in each of the modes. */
+export interface Asked {
+  readonly models: readonly string[];
+  readonly modes: readonly Mode[];
+}
+
+/** Asks with keys of an organization; `onEnd` is given each comparison in which something was answered. */
+export function useRuns(
+  organization_id: string,
+  onEnd: (body: JsonObject<JsonValue>, outcomes: readonly KeptOutcome[]) => void,
+): Runs {
   const [comparison, setComparison] = useState<Comparison>();
   const running = useRef<AbortController | null>(null);
   const [is_running, setRunning] = useState(false);
@@ -76,36 +91,44 @@ export function useRuns(organization_id: string): Runs {
     setComparison(asked);
     setRunning(true);
     let is_refused = false;
-    for (const [at, { mode, order, outcome }] of asked.runs.entries()) {
+    const outcomes = asked.runs.map(({ outcome }) => outcome);
+    for (const [at, { model, mode, order, outcome }] of asked.runs.entries()) {
       if (outcome.state !== 'waiting') continue;
       const tell = (told: Outcome) => {
+        outcomes[at] = told;
         if (isCurrent()) setComparison((all) => all && withOutcome(all, at, told));
       };
       if (signal.aborted || is_refused) {
         tell({ state: 'aborted' });
         continue;
       }
-      const sent = withMode(order === 'reversed' ? reversed(asked.body) : asked.body, mode);
+      const ordered = order === 'reversed' ? reversed(asked.body) : asked.body;
+      const sent = runBody(ordered, { model, mode });
       const told = await askOnceMore({ organization_id, key_id, text: writeJson(sent), signal }, tell);
       // An error of the request itself is the same in every mode.
       is_refused = told.state === 'failed' && told.error.status >= 400 && told.error.status < 500;
       tell(told);
     }
+    const answered = asked.runs.flatMap(({ model, mode, order }, at): readonly KeptOutcome[] => {
+      const { state, ...outcome } = outcomes[at] ?? { state: 'aborted' };
+      return state === 'answered' && 'decision' in outcome ? [{ model, mode, order, ...outcome }] : [];
+    });
+    if (answered.length > 0) onEnd(asked.body, answered);
     if (isCurrent()) setRunning(false);
   };
 
   return {
     comparison,
     is_running,
-    start: (key_id, body, modes) => {
-      const runs = modes.map((mode) => waiting(mode, 'as_written'));
+    start: (key_id, body, { models, modes }) => {
+      const runs = models.flatMap((model) => modes.map((mode) => waiting({ model, mode }, 'as_written')));
       void run(key_id, { body, questions: askedQuestions(body), runs, is_recorded: false });
     },
     startReversed: (key_id) => {
       if (comparison === undefined) return;
       const as_written = comparison.runs.filter(({ order }) => order === 'as_written');
       const answered = as_written.filter(({ outcome }) => outcome.state === 'answered');
-      const runs = [...as_written, ...answered.map(({ mode }) => waiting(mode, 'reversed'))];
+      const runs = [...as_written, ...answered.map((answer) => waiting(answer, 'reversed'))];
       void run(key_id, { ...comparison, runs });
     },
     showRecorded: (body, decision) => {
@@ -117,8 +140,17 @@ export function useRuns(organization_id: string): Runs {
         ignored_fields: [],
         record_tokens_left_out: 0,
       } as const;
-      const runs = [{ mode: 'fast', order: 'as_written', outcome }] as const;
+      const runs = [{ model: decision.model, mode: 'fast', order: 'as_written', outcome }] as const;
       setComparison({ body, questions: askedQuestions(body), runs, is_recorded: true });
+    },
+    showKept: (body, outcomes) => {
+      running.current?.abort();
+      running.current = null;
+      setRunning(false);
+      const runs = outcomes.map(({ model, mode, order, ...answered }): Run => {
+        return { model, mode, order, outcome: { state: 'answered', ...answered } };
+      });
+      setComparison({ body, questions: askedQuestions(body), runs, is_recorded: false });
     },
     abort: () => running.current?.abort(),
     clear: () => {
@@ -130,14 +162,27 @@ export function useRuns(organization_id: string): Runs {
   };
 }
 
-/** Returns the body in that mode. An invalid value stays, because the service explains its error. */
+/** The body that is sent for a run. */
+export function runBody(
+  body: JsonObject<JsonValue>,
+  { model, mode }: Pick<Run, 'model' | 'mode'>,
+): JsonObject<JsonValue> {
+  return withMode(withModel(body, model), mode);
+}
+
+/** The body in that mode; a value that is no mode is left, because the service says what is wrong with it. */
 function withMode(body: JsonObject<JsonValue>, mode: Mode): JsonObject<JsonValue> {
   const written = body.get('mode') ?? null;
   return written === null || MODES.some((one) => one === written) ? body.with('mode', mode) : body;
 }
 
-function waiting(mode: Mode, order: Order): Run {
-  return { mode, order, outcome: { state: 'waiting' } };
+/** The body to that model; a value that is no text is left, for the same reason. */
+function withModel(body: JsonObject<JsonValue>, model: string): JsonObject<JsonValue> {
+  return typeof body.get('model') === 'string' ? body.with('model', model) : body;
+}
+
+function waiting({ model, mode }: Pick<Run, 'model' | 'mode'>, order: Order): Run {
+  return { model, mode, order, outcome: { state: 'waiting' } };
 }
 
 function withOutcome(comparison: Comparison, at: number, outcome: Outcome): Comparison {

@@ -1,24 +1,31 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { isJsonObject, type JsonObject, type JsonValue, jsonValueOf } from '../../../json/json-value.ts';
-import { readJson } from '../../../json/read-json.ts';
-import type { Mode } from '../../../questions/question.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { writeJson } from '../../../json/write-json.ts';
 import { Button, ButtonLink } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { Select, TextArea } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
-import { SegmentedControl } from '../components/tabs.tsx';
-import { formatMoney, formatNumber } from '../format.ts';
+import { SegmentedControl, Tabs } from '../components/tabs.tsx';
+import { formatCount, formatMoney, formatNumber } from '../format.ts';
 import { organizationPath } from '../page.ts';
 import { Code } from './code.tsx';
-import { bodyOf, complaintsAbout, type Draft, draftOf } from './draft.ts';
-import { EXAMPLES, type Example } from './examples.ts';
-import { prettyJson } from './pretty-json.ts';
+import { bodyOf, complaintsAbout, type Draft, draftOf, emptyPartsOf } from './draft.ts';
+import { EXAMPLES } from './examples.ts';
+import { type KeptRun, type KeptWork, keepDraft, keeps_work } from './kept-work.ts';
+import { LeftOutNotice } from './left-out.tsx';
+import { LinkButton } from './link-button.tsx';
 import { THRESHOLD_DEFAULT } from './question-fields.tsx';
 import { QuestionsEditor } from './questions.tsx';
+import { RawResponse } from './raw-response.tsx';
+import { RecentRuns } from './recent-runs.tsx';
 import { RecordEditor } from './record.tsx';
 import { recordedAnswers } from './recorded-answers.ts';
 import { CreditLink, Results } from './results.tsx';
-import { useRuns } from './use-runs.ts';
+import { SavedRequests } from './saved-requests.tsx';
+import { useKeptWork } from './use-kept-work.ts';
+import { useLinkedRequest } from './use-linked-request.ts';
+import { MODES, modeOf, objectIn, useRequest } from './use-request.ts';
+import { type Asked, useRuns } from './use-runs.ts';
+import { useTokenCount } from './use-token-count.ts';
 
 /** The facts of the organization that a request needs. */
 export interface Setup {
@@ -33,13 +40,6 @@ export interface Setup {
   readonly can_pay: boolean;
 }
 
-const MODES = [
-  { value: 'fast', label: 'Fast' },
-  { value: 'consistent', label: 'Consistent' },
-  { value: 'both', label: 'Both' },
-] as const;
-type Modes = (typeof MODES)[number]['value'];
-
 /** As in `style.css`. */
 const SIDE_BY_SIDE = '(width >= 960px)';
 
@@ -51,55 +51,68 @@ const VIEWS = [
 /** The model and mode of the recorded answers. */
 const RECORDED_ASKING = { model: 'decision-1', mode: 'fast' } as const;
 
-const EMPTY_DRAFT: Draft = { record: { kind: 'text', text: '' }, questions: [] };
+const RESULT_VIEWS = [
+  { value: 'answers', label: 'Answers' },
+  { value: 'raw', label: 'Raw response' },
+  { value: 'recent', label: 'Recent runs' },
+] as const;
+type ResultView = (typeof RESULT_VIEWS)[number]['value'];
 
-function draftOfExample({ state, questions }: Example): Draft {
-  const read = draftOf(jsonValueOf({ state, questions }));
-  return typeof read === 'string' ? EMPTY_DRAFT : read.draft;
-}
-
-function firstDraft(): Draft {
-  const [first] = EXAMPLES;
-  return first === undefined ? EMPTY_DRAFT : draftOfExample(first);
+/** What is to take the place of a request that somebody wrote. */
+interface Replacement {
+  readonly title: string;
+  readonly load: () => void;
 }
 
 /** The request on one side, its answers on the other. */
 export function Workbench({
   organization_id,
   setup,
+  scope,
+  work,
 }: {
   readonly organization_id: string;
   readonly setup: Setup;
+  /** What is kept is kept under this name. */
+  readonly scope: string;
+  /** What was kept when the page was opened. */
+  readonly work: KeptWork;
 }) {
+  const kept = useKeptWork(scope, work);
   const { keys, projects, models, can_pay } = setup;
-  const asked_projects = projects.filter(({ id }) => keys.some(({ project_id }) => project_id === id));
-  const [project_id, setProject] = useState(asked_projects[0]?.id ?? projects[0]?.id ?? '');
+  const asked_projects = projects.filter(({ id }) => keys.some((key) => key.project_id === id));
+  const kept_project = projects.find(({ id }) => id === work.draft?.project_id);
+  const [project_id, setProject] = useState(
+    kept_project?.id ?? asked_projects[0]?.id ?? projects[0]?.id ?? '',
+  );
   const keys_of_project = keys.filter((key) => key.project_id === project_id);
-  const [chosen_key, setKey] = useState<string>();
+  const [chosen_key, setKey] = useState(work.draft?.key_id ?? undefined);
   const key_id = (keys_of_project.find(({ id }) => id === chosen_key) ?? keys_of_project[0])?.id;
 
-  const [draft, setDraft] = useState(firstDraft);
-  /** The draft that an example may replace without a question. */
-  const [pristine, setPristine] = useState(draft);
-  /** The request as text while it is edited as JSON. */
-  const [json, setJson] = useState<string | null>(null);
-  const [why_no_form, setWhyNoForm] = useState<string>();
-  const [model, setModel] = useState(models[0]?.id ?? '');
-  const [modes, setModes] = useState<Modes>('fast');
-  const [example, setExample] = useState<Example>();
-  const [loaded_example, setLoadedExample] = useState(EXAMPLES[0]);
+  const request = useRequest(
+    work.draft,
+    models.map(({ id }) => id),
+  );
+  const { draft, json, model, modes, example, is_dirty, body, setDraft } = request;
+  /** Another model that is asked the same; empty for none. */
+  const [compared_model, setComparedModel] = useState('');
+  const [replacement, setReplacement] = useState<Replacement>();
   const [thresholds, setThresholds] = useState<ReadonlyMap<string, number>>(new Map());
   /** The last request, sent or refused: errors belong to its fields. */
   const [tried, setTried] = useState<Draft | string>();
-  const runs = useRuns(organization_id);
+  const [view, setView] = useState<ResultView>('answers');
+  const runs = useRuns(organization_id, (asked, outcomes) => {
+    void kept.addRun({ body: writeJson(asked), outcomes });
+  });
 
-  const mode: Mode | null = modes === 'both' ? null : modes;
-  const body = useMemo(
-    () => (json === null ? bodyOf(draft, { model, mode }) : objectIn(json)),
-    [json, draft, model, mode],
-  );
+  const is_kept = keeps_work.value;
+  useEffect(() => {
+    const chosen = { model, modes, project_id, key_id: key_id ?? null };
+    if (is_kept) void keepDraft(scope, { draft, json, is_dirty, example, ...chosen });
+  }, [is_kept, scope, draft, json, is_dirty, example, model, modes, project_id, key_id]);
+
   const is_tried = tried !== undefined && tried === (json ?? draft);
-  const errors = is_tried ? errorsOf(draft, runs.comparison, json !== null) : NO_ERRORS;
+  const errors = is_tried ? errorsOf(draft, runs.comparison, json) : NO_ERRORS;
 
   const form = useRef<HTMLDivElement>(null);
   const error_count = errors.size;
@@ -114,65 +127,79 @@ export function Workbench({
     if (is_running && !matchMedia(SIDE_BY_SIDE).matches) results.current?.scrollIntoView();
   }, [is_running]);
 
+  const mode = modeOf(modes);
+  const named_model = body?.get('model');
+  const first_model = typeof named_model === 'string' ? named_model : model;
+  const asked: Asked = {
+    models:
+      compared_model === '' || compared_model === first_model ? [first_model] : [first_model, compared_model],
+    modes: mode === null ? ['fast', 'consistent'] : [mode],
+  };
+  const is_askable = body !== null && complaintsOf(draft, json).size === 0;
+  const price = useTokenCount(
+    key_id !== undefined && can_pay && is_askable ? { organization_id, key_id, body, asked } : null,
+  );
+
   const start = () => {
     setTried(json ?? draft);
     setThresholds(new Map());
     if (key_id === undefined || body === null) return;
-    if (json === null && complaintsAbout(draft).size > 0) {
+    setView('answers');
+    if (complaintsOf(draft, json).size > 0) {
       runs.clear();
       return;
     }
-    runs.start(key_id, body, mode === null ? ['fast', 'consistent'] : [mode]);
+    runs.start(key_id, body, asked);
   };
 
-  const load = (chosen: Example) => {
-    const loaded = draftOfExample(chosen);
-    setLoadedExample(chosen);
-    setDraft(loaded);
-    setPristine(loaded);
-    setJson(null);
-    setWhyNoForm(undefined);
+  const can_run = key_id !== undefined && !is_running;
+  const latest_start = useRef(start);
+  latest_start.current = start;
+  useEffect(() => {
+    const follow = (event: KeyboardEvent) => {
+      const is_shortcut = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
+      if (!is_shortcut || document.querySelector('dialog[open]') !== null) return;
+      event.preventDefault();
+      if (can_run) latest_start.current();
+    };
+    document.addEventListener('keydown', follow);
+    return () => document.removeEventListener('keydown', follow);
+  }, [can_run]);
+
+  /** Asks before what somebody wrote is replaced. */
+  const replace = (title: string, load: () => void) => {
+    const loadAll = () => {
+      setView('answers');
+      runs.clear();
+      load();
+    };
+    if (is_dirty) setReplacement({ title, load: loadAll });
+    else loadAll();
+  };
+  const openBody = (text: string) => {
+    const opened = objectIn(text);
+    if (opened !== null) request.open(opened);
+    return opened;
+  };
+  const openRun = (run: KeptRun) =>
+    replace('Open the run?', () => {
+      const opened = openBody(run.body);
+      if (opened !== null) runs.showKept(opened, run.outcomes);
+    });
+  const save = async (name: string) => {
+    if (body !== null) await kept.save(name, writeJson(body));
+  };
+  const linked = useLinkedRequest(async (opened) => {
+    if (is_dirty && body !== null) await kept.saveReplaced(writeJson(body));
     runs.clear();
-  };
-
-  /** In JSON the text is the request, so the chosen model or mode is written into it. */
-  const rewrite = (name: 'model' | 'mode', value: string) => {
-    if (json !== null && body !== null) setJson(prettyJson(body.with(name, value)));
-  };
-
-  const takeJson = (text: string) => {
-    setJson(text);
-    setWhyNoForm(undefined);
-    const written = objectIn(text);
-    const written_model = written?.get('model');
-    const written_mode = written?.get('mode');
-    if (typeof written_model === 'string') setModel(written_model);
-    if (modes !== 'both' && (written_mode === 'fast' || written_mode === 'consistent'))
-      setModes(written_mode);
-  };
-
-  const show = (view: 'form' | 'json') => {
-    if (view === 'json') {
-      setJson(prettyJson(bodyOf(draft, { model, mode })));
-      return;
-    }
-    if (json === null) return;
-    const read = body === null ? 'The text is not a JSON object yet.' : draftOf(body);
-    if (typeof read === 'string') {
-      setWhyNoForm(read);
-      return;
-    }
-    setDraft(read.draft);
-    setJson(null);
-    setWhyNoForm(undefined);
-  };
+    request.open(opened);
+  });
 
   const asked_threshold = (id: string) =>
     runs.comparison?.questions.find((one) => one.id === id)?.threshold ?? THRESHOLD_DEFAULT;
   const chosen_model = models.find(({ id }) => id === model);
-  const is_dirty = json !== null || draft !== pristine;
   const can_ask = key_id !== undefined && can_pay;
-  const recorded = can_ask || is_dirty ? undefined : recordedAnswers(loaded_example?.name);
+  const recorded = can_ask || is_dirty ? undefined : recordedAnswers(example ?? undefined);
 
   return (
     <>
@@ -202,18 +229,36 @@ export function Workbench({
         <div class="playground-examples">
           <span class="muted">Examples</span>
           {EXAMPLES.map((one) => (
-            <Button key={one.name} size="small" onClick={() => (is_dirty ? setExample(one) : load(one))}>
+            <Button
+              key={one.name}
+              size="small"
+              onClick={() => replace('Load the example?', () => request.loadExample(one))}
+            >
               {one.name}
             </Button>
           ))}
         </div>
-        <SegmentedControl
-          label="Edit as"
-          options={VIEWS}
-          value={json === null ? 'form' : 'json'}
-          onChange={show}
-        />
+        <div class="row">
+          <SavedRequests
+            requests={kept.requests}
+            onSave={body === null ? null : save}
+            onOpen={(saved) => replace('Open the saved request?', () => openBody(saved.body))}
+            onRemove={kept.remove}
+          />
+          <LinkButton body={body} organization_id={organization_id} />
+          <SegmentedControl
+            label="Edit as"
+            options={VIEWS}
+            value={json === null ? 'form' : 'json'}
+            onChange={request.show}
+          />
+        </div>
       </div>
+      {linked === 'unreadable' && (
+        <Notice tone="warning" title="The link has no request that can be read.">
+          It may have been cut on its way. Ask for it again.
+        </Notice>
+      )}
       <div class="playground">
         <div class="playground-request" ref={form}>
           {json === null ? (
@@ -223,6 +268,7 @@ export function Workbench({
                 error={errors.get('state')}
                 onChange={(record) => setDraft({ ...draft, record })}
               />
+              <LeftOutNotice text={draft.record.text} price={price} />
               <QuestionsEditor
                 questions={draft.questions}
                 errors={errors}
@@ -232,9 +278,9 @@ export function Workbench({
           ) : (
             <section class="panel padded playground-part" aria-label="Request">
               <h2>Request</h2>
-              {why_no_form !== undefined && (
+              {request.why_no_form !== undefined && (
                 <Notice tone="warning" title="The form cannot show this request.">
-                  {why_no_form}
+                  {request.why_no_form}
                 </Notice>
               )}
               <TextArea
@@ -245,8 +291,9 @@ export function Workbench({
                 rows={24}
                 value={json}
                 error={errors.get('request')}
-                onInput={takeJson}
+                onInput={request.takeJson}
               />
+              <LeftOutNotice text={json} price={price} />
             </section>
           )}
           <section class="panel padded playground-part" aria-label="Run with">
@@ -276,11 +323,20 @@ export function Workbench({
                 options={models.map(({ id }) => ({ value: id, label: id }))}
                 value={model}
                 error={errors.get('model')}
-                onChange={(chosen) => {
-                  setModel(chosen);
-                  rewrite('model', chosen);
-                }}
+                onChange={request.setModel}
               />
+              {models.length > 1 && (
+                <Select
+                  label="Compare with"
+                  name="compared_model"
+                  options={[
+                    { value: '', label: 'No other model' },
+                    ...models.map(({ id }) => ({ value: id, label: id, is_disabled: id === model })),
+                  ]}
+                  value={compared_model}
+                  onChange={setComparedModel}
+                />
+              )}
             </div>
             {keys.length > 0 && key_id === undefined && (
               <p class="help">
@@ -297,19 +353,24 @@ export function Workbench({
             )}
           </section>
           <div class="run-bar panel">
-            <SegmentedControl
-              label="Mode"
-              options={MODES}
-              value={modes}
-              onChange={(chosen) => {
-                setModes(chosen);
-                if (chosen !== 'both') rewrite('mode', chosen);
-              }}
-            />
+            <SegmentedControl label="Mode" options={MODES} value={modes} onChange={request.setModes} />
+            <span class="run-price number">
+              {price !== undefined && (
+                <>
+                  {price.is_exact ? '' : 'at most '}
+                  {formatCount(price.input_tokens, 'token')} · {formatMoney(Math.round(price.cost_usd * 1e6))}
+                </>
+              )}
+            </span>
             {runs.is_running ? (
               <Button onClick={runs.abort}>Abort</Button>
             ) : (
-              <Button kind="primary" is_disabled={key_id === undefined} onClick={start}>
+              <Button
+                kind="primary"
+                is_disabled={key_id === undefined}
+                title="Run (Ctrl+Enter)"
+                onClick={start}
+              >
                 Run
               </Button>
             )}
@@ -324,38 +385,46 @@ export function Workbench({
           <p class="visually-hidden" role="status">
             {statusOf(runs)}
           </p>
-          <Results
-            organization_id={organization_id}
-            comparison={runs.comparison}
-            is_running={runs.is_running}
-            onRecorded={
-              recorded === undefined
-                ? null
-                : () => runs.showRecorded(bodyOf(draft, RECORDED_ASKING), recorded)
-            }
-            onReverse={() => key_id !== undefined && runs.startReversed(key_id)}
-            thresholdOf={(id) => thresholds.get(id) ?? asked_threshold(id)}
-            onThreshold={(id, threshold) => {
-              setThresholds(new Map(thresholds).set(id, threshold));
-              // The threshold that was tried on the answers becomes part of the request, and of its code.
-              const at = draft.questions.findIndex((question) => question.id === id);
-              const question = draft.questions[at];
-              if (json === null && question !== undefined) {
-                setDraft({ ...draft, questions: draft.questions.with(at, { ...question, threshold }) });
-              }
-            }}
-          />
+          <Tabs label="Results" options={RESULT_VIEWS} value={view} onChange={setView}>
+            <div class="playground-results">
+              {view === 'raw' && <RawResponse runs={runs.comparison?.runs ?? []} />}
+              {view === 'recent' && <RecentRuns runs={kept.runs} onOpen={openRun} />}
+              {view === 'answers' && (
+                <Results
+                  organization_id={organization_id}
+                  comparison={runs.comparison}
+                  is_running={runs.is_running}
+                  onRecorded={
+                    recorded === undefined
+                      ? null
+                      : () => runs.showRecorded(bodyOf(draft, RECORDED_ASKING), recorded)
+                  }
+                  onReverse={() => key_id !== undefined && runs.startReversed(key_id)}
+                  thresholdOf={(id) => thresholds.get(id) ?? asked_threshold(id)}
+                  onThreshold={(id, threshold) => {
+                    setThresholds(new Map(thresholds).set(id, threshold));
+                    // What was tried on the answers is asked with the next time, and taken along in code.
+                    const at = draft.questions.findIndex((question) => question.id === id);
+                    const question = draft.questions[at];
+                    if (json === null && question !== undefined) {
+                      setDraft({ ...draft, questions: draft.questions.with(at, { ...question, threshold }) });
+                    }
+                  }}
+                />
+              )}
+            </div>
+          </Tabs>
         </div>
       </div>
       <Code body={body} />
       <ConfirmDialog
-        title="Load the example?"
-        action="Load example"
+        title={replacement?.title ?? ''}
+        action="Replace"
         is_dangerous={false}
-        is_open={example !== undefined}
-        onClose={() => setExample(undefined)}
+        is_open={replacement !== undefined}
+        onClose={() => setReplacement(undefined)}
         onConfirm={() => {
-          if (example !== undefined) load(example);
+          replacement?.load();
           return Promise.resolve();
         }}
       >
@@ -371,12 +440,14 @@ const NO_ERRORS: ReadonlyMap<string, string> = new Map();
 function errorsOf(
   draft: Draft,
   comparison: ReturnType<typeof useRuns>['comparison'],
-  is_json: boolean,
+  json: string | null,
 ): ReadonlyMap<string, string> {
   const failed = comparison?.runs.find(({ outcome }) => outcome.state === 'failed')?.outcome;
   const error = failed?.state === 'failed' ? failed.error : undefined;
-  if (is_json) {
-    if (comparison === undefined) return new Map([['request', 'This is not a JSON object.']]);
+  if (json !== null) {
+    if (objectIn(json) === null) return new Map([['request', 'This is not a JSON object.']]);
+    const complaints = complaintsOf(draft, json);
+    if (complaints.size > 0) return complaints;
     return error?.param == null ? NO_ERRORS : new Map([['request', `${error.param}: ${error.message}`]]);
   }
   const complaints = complaintsAbout(draft);
@@ -393,13 +464,15 @@ function fieldOf({ questions }: Draft, param: string): string {
   return param;
 }
 
-function objectIn(text: string): JsonObject<JsonValue> | null {
-  try {
-    const value = readJson(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
+/** What keeps the request from being asked, however it is edited. */
+function complaintsOf(draft: Draft, json: string | null): ReadonlyMap<string, string> {
+  if (json === null) return complaintsAbout(draft);
+  const body = objectIn(json);
+  const read = body === null ? 'This is not a JSON object.' : draftOf(body);
+  // What the form cannot show is the service's to refuse.
+  if (typeof read === 'string') return NO_ERRORS;
+  const [complaint] = emptyPartsOf(read.draft).values();
+  return complaint === undefined ? NO_ERRORS : new Map([['request', complaint]]);
 }
 
 /** Returns the announcement of changes for screen readers. */

@@ -1,0 +1,173 @@
+import { signal } from '@preact/signals';
+import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { Draft } from './draft.ts';
+import type { KeptOutcome } from './use-runs.ts';
+
+const DATABASE = 'tds-playground';
+const SWITCHED_OFF_AS = 'tds-keeps-work';
+/** As many comparisons are kept for each person and organization. */
+export const KEPT_RUNS_MAX = 50;
+
+/** The request that is being written, with what was chosen beside it. */
+export interface KeptDraft {
+  readonly draft: Draft;
+  /** The request as text, where it is edited as JSON. */
+  readonly json: string | null;
+  /** Whether somebody wrote it, or it is an example as it stands. */
+  readonly is_dirty: boolean;
+  readonly example: string | null;
+  readonly model: string;
+  readonly modes: string;
+  readonly project_id: string;
+  readonly key_id: string | null;
+}
+
+/** What was asked at a time, and the answers to it. */
+export interface KeptRun {
+  /** Given when it is stored; a later one is larger. */
+  readonly id?: number;
+  readonly scope: string;
+  readonly at_ms: number;
+  /** In JSON: an object of JavaScript would not keep the order of all options. */
+  readonly body: string;
+  readonly outcomes: readonly KeptOutcome[];
+}
+
+/** A request that somebody gave a name. */
+export interface SavedRequest {
+  readonly scope: string;
+  readonly name: string;
+  readonly at_ms: number;
+  /** In JSON, as of `KeptRun`. */
+  readonly body: string;
+}
+
+interface Stores extends DBSchema {
+  drafts: { key: string; value: KeptDraft };
+  runs: { key: number; value: KeptRun; indexes: { scope: string } };
+  requests: { key: [scope: string, name: string]; value: SavedRequest; indexes: { scope: string } };
+}
+
+/** All that the browser keeps of one person's work in one organization. */
+export interface KeptWork {
+  readonly draft: KeptDraft | undefined;
+  /** Newest first. */
+  readonly runs: readonly KeptRun[];
+  /** By name. */
+  readonly requests: readonly SavedRequest[];
+}
+
+const NOTHING: KeptWork = { draft: undefined, runs: [], requests: [] };
+
+/** Whether this browser keeps what is written and answered in the playground. */
+export const keeps_work = signal(storedSwitch());
+
+// Another page of this browser switched it: what was deleted must not be written again.
+window.addEventListener('storage', ({ key }) => {
+  if (key === SWITCHED_OFF_AS || key === null) keeps_work.value = storedSwitch();
+});
+
+let opened: Promise<IDBPDatabase<Stores>> | undefined;
+
+function database(): Promise<IDBPDatabase<Stores>> {
+  opened ??= openDB<Stores>(DATABASE, 1, {
+    upgrade: (created) => {
+      created.createObjectStore('drafts');
+      const runs = created.createObjectStore('runs', { keyPath: 'id', autoIncrement: true });
+      runs.createIndex('scope', 'scope');
+      const requests = created.createObjectStore('requests', { keyPath: ['scope', 'name'] });
+      requests.createIndex('scope', 'scope');
+    },
+  });
+  return opened;
+}
+
+/**
+ * What the browser keeps under a scope, which names a person and an organization; nothing where it is switched off, or
+ * where the browser stores nothing.
+ */
+export async function readKeptWork(scope: string): Promise<KeptWork> {
+  if (!keeps_work.value) return NOTHING;
+  try {
+    const stored = await database();
+    const [draft, runs, requests] = await Promise.all([
+      stored.get('drafts', scope),
+      stored.getAllFromIndex('runs', 'scope', scope),
+      stored.getAllFromIndex('requests', 'scope', scope),
+    ]);
+    return { draft, runs: runs.toReversed(), requests };
+  } catch {
+    return NOTHING;
+  }
+}
+
+let latest: { readonly scope: string; readonly draft: KeptDraft } | undefined;
+let is_writing = false;
+
+/** Keeps the draft. While one is being written, only the newest of those that follow is. Never rejects. */
+export async function keepDraft(scope: string, draft: KeptDraft): Promise<void> {
+  latest = { scope, draft };
+  if (is_writing) return;
+  is_writing = true;
+  while (latest !== undefined && keeps_work.value) {
+    const { scope: of, draft: written } = latest;
+    latest = undefined;
+    await inDatabase((stored) => stored.put('drafts', written, of));
+  }
+  is_writing = false;
+}
+
+/** Keeps a comparison, and drops those of its scope that are too many. Never rejects. */
+export async function keepRun(run: KeptRun): Promise<void> {
+  await inDatabase(async (stored) => {
+    await stored.add('runs', run);
+    const ids = await stored.getAllKeysFromIndex('runs', 'scope', run.scope);
+    for (const id of ids.slice(0, -KEPT_RUNS_MAX)) await stored.delete('runs', id);
+  });
+}
+
+/** Keeps a request under its name, in place of an earlier one of that name. Never rejects. */
+export async function saveRequest(request: SavedRequest): Promise<void> {
+  await inDatabase((stored) => stored.put('requests', request));
+}
+
+/** Forgets a saved request. Never rejects. */
+export async function removeRequest({ scope, name }: SavedRequest): Promise<void> {
+  await inDatabase((stored) => stored.delete('requests', [scope, name]));
+}
+
+/** Switches keeping on, or off: then everything that was kept in this browser is deleted. */
+export async function keepWork(is_on: boolean): Promise<void> {
+  keeps_work.value = is_on;
+  try {
+    if (is_on) localStorage.removeItem(SWITCHED_OFF_AS);
+    else localStorage.setItem(SWITCHED_OFF_AS, 'off');
+  } catch {
+    // A browser that stores nothing keeps nothing either.
+  }
+  if (is_on) return;
+  await attempt((stored) =>
+    Promise.all([stored.clear('drafts'), stored.clear('runs'), stored.clear('requests')]),
+  );
+}
+
+/** A browser that stores nothing, or no more, must not stop the work. */
+async function inDatabase(act: (stored: IDBPDatabase<Stores>) => Promise<unknown>): Promise<void> {
+  if (keeps_work.value) await attempt(act);
+}
+
+async function attempt(act: (stored: IDBPDatabase<Stores>) => Promise<unknown>): Promise<void> {
+  try {
+    await act(await database());
+  } catch {
+    opened = undefined;
+  }
+}
+
+function storedSwitch(): boolean {
+  try {
+    return localStorage.getItem(SWITCHED_OFF_AS) !== 'off';
+  } catch {
+    return false;
+  }
+}

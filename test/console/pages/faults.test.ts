@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { addMember } from '../../../src/accounts/members.ts';
+import { createProject } from '../../../src/accounts/projects.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, DESKTOP, PHONE } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addUsage } from '../usage-rows.ts';
+import { visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+
+describe.skipIf(program === null)('the frame around the pages', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  beforeAll(async () => {
+    made = await startTestConsole();
+    ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  const at = (page: string, { organization_id } = ada) => `/console/o/${organization_id}/${page}`;
+
+  test('a page that was not loaded while the service is away says so, and opens when it is back', async () => {
+    await using opened = await visit(browser, made, at('overview'), { person: ada });
+    const { page } = opened;
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole('link', { name: 'Members' }).click();
+    await page.getByRole('alert').getByText('The service cannot be reached.').waitFor();
+    expect(await opened.seriousFindings()).toEqual([]);
+    await page.context().setOffline(false);
+    await page.getByRole('heading', { name: 'Members' }).waitFor();
+  });
+
+  test('a page that is gone says that it cannot be loaded, and does not load itself again and again', async () => {
+    await using opened = await visit(browser, made, at('overview'), { person: ada });
+    const { page } = opened;
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.route('**/console/assets/members-*', (route) => route.fulfill({ status: 404 }));
+    await page.getByRole('link', { name: 'Members' }).click();
+    await page.getByText('This page could not be loaded.').waitFor();
+    await page.unroute('**/console/assets/members-*');
+    await page.getByRole('button', { name: 'Load it again' }).click();
+    await page.getByRole('heading', { name: 'Members' }).waitFor();
+  });
+
+  test.each([PHONE, DESKTOP])('no bar hides what has the focus: $name', async (view) => {
+    await using opened = await visit(browser, made, at('playground'), { person: ada, view });
+    const { page } = opened;
+    await page.getByRole('button', { name: /^team/ }).click();
+    await page.getByRole('textbox', { name: 'Record' }).focus();
+    const hidden = `(() => {
+      const focused = document.activeElement;
+      const { top, bottom } = focused.getBoundingClientRect();
+      const bar = document.querySelector('.run-bar');
+      if (bar.contains(focused)) return 'the bar';
+      return bottom > bar.getBoundingClientRect().top + 1 || top < document.querySelector('.top-bar').offsetHeight - 1;
+    })()`;
+    let fields = 0;
+    for (; (await page.evaluate(hidden)) !== 'the bar'; fields++) {
+      const name = await page.evaluate('document.activeElement.name || document.activeElement.textContent');
+      expect([name, await page.evaluate(hidden)]).toEqual([name, false]);
+      await page.keyboard.press('Tab');
+    }
+    expect(fields).toBeGreaterThan(20);
+  });
+
+  test.each([PHONE, DESKTOP])(
+    'a project name of 100 characters without a space widens no page: $name',
+    async (view) => {
+      const { accounts, db } = made.service;
+      const person = await addPerson(made, { email: `wide-${view.name}@example.com`, name: 'W'.repeat(60) });
+      const { organization_id } = person;
+      const { id: project_id } = await createProject(accounts, OPERATOR, {
+        organization_id,
+        name: 'x'.repeat(100),
+      });
+      const { id: api_key_id } = await createKey(accounts, OPERATOR, { project_id, name: 'k'.repeat(100) });
+      const to_ms = made.service.clock.now_ms();
+      addUsage(db, {
+        organization_id,
+        project_id,
+        api_key_id,
+        requests: 20,
+        from_ms: to_ms - 3_600_000,
+        to_ms,
+      });
+      const pages = ['overview', 'playground', 'keys', 'usage', 'billing', 'projects', 'members', 'trail'];
+      await using opened = await visit(browser, made, at('settings', person), { person, view });
+      const { page } = opened;
+      await page.getByRole('heading', { name: 'Settings' }).waitFor();
+      for (const name of pages) {
+        await page.goto(made.service.server.address + at(name, person));
+        await page.locator('main h1').waitFor();
+        await page.locator('main .skeleton').first().waitFor({ state: 'detached' });
+        expect([name, await opened.overflows()]).toEqual([name, false]);
+      }
+    },
+  );
+
+  test("the avatar is round on a phone, and the account's page keeps the navigation", async () => {
+    const long = await addPerson(made, { email: 'long@example.com', name: 'A name that is rather long' });
+    await made.service.execute(
+      `UPDATE organizations SET name = 'An organization with quite a long name' WHERE id = '${long.organization_id}'`,
+    );
+    await using opened = await visit(browser, made, at('usage', long), { person: long, view: PHONE });
+    const { page } = opened;
+    const avatar = await page.locator('.avatar').boundingBox();
+    expect(avatar?.width).toBe(avatar?.height ?? 0);
+    await page.getByRole('button', { name: /^Account/ }).click();
+    await page.getByRole('link', { name: 'Your account' }).click();
+    await page.getByRole('heading', { name: 'Your account' }).waitFor();
+    await page.getByRole('button', { name: 'Navigation' }).click();
+    const usage = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Usage' });
+    expect(await usage.getAttribute('href')).toBe(at('usage', long));
+  });
+
+  test('whoever goes from a page to another organization is offered what their role there allows', async () => {
+    const other = await addPerson(made, { email: 'other@example.com', name: 'Grace Hopper' });
+    const { organization_id } = other;
+    await addMember(made.service.accounts, OPERATOR, {
+      organization_id,
+      user_id: ada.user_id,
+      role: 'admin',
+    });
+    await using opened = await visit(browser, made, at('trail'), { person: ada });
+    const { page } = opened;
+    await page.getByRole('heading', { name: 'Audit trail' }).waitFor();
+    await page.getByRole('button', { name: /^Organization/ }).click();
+    await page.getByRole('link', { name: /admin$/ }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    expect(await page.getByRole('link', { name: 'Audit trail' }).count()).toBe(0);
+  });
+});
