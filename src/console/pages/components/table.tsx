@@ -17,8 +17,18 @@ export interface Column<Row> {
   readonly hides_title?: boolean;
 }
 
-interface TableProps<Row> {
-  /** The content of the table, for screen readers. */
+/** By which column the rows are sorted, and what sorts them by another. */
+export interface TableOrder {
+  /** Null for the order in which they came. */
+  readonly title: string | null;
+  readonly is_descending: boolean;
+  /** The columns that can be sorted by. */
+  readonly titles: readonly string[];
+  readonly onSort: (title: string) => void;
+}
+
+export interface TableProps<Row> {
+  /** What the table has, for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   /** Undefined until the first load. */
@@ -29,7 +39,8 @@ interface TableProps<Row> {
   readonly is_loading?: boolean;
   /** True for more columns than fit: the table scrolls within its frame, and its cells keep to one line. */
   readonly is_wide?: boolean;
-  /** Loads the next rows; null when all are loaded. */
+  readonly order?: TableOrder;
+  /** Loads the next rows; null when all are there. */
   readonly loadMore?: (() => Promise<void>) | null;
 }
 
@@ -42,6 +53,7 @@ export function Table<Row>({
   empty,
   is_loading = false,
   is_wide = false,
+  order,
   loadMore,
 }: TableProps<Row>) {
   if (rows === undefined) return <Skeleton lines={5} label={`Loading ${caption}`} />;
@@ -58,8 +70,24 @@ export function Table<Row>({
         <thead>
           <tr>
             {columns.map(({ title, is_at_end, hides_title }) => (
-              <th key={title} scope="col" class={is_at_end ? 'at-end' : undefined}>
-                {hides_title ? <span class="visually-hidden">{title}</span> : title}
+              <th
+                key={title}
+                scope="col"
+                class={is_at_end ? 'at-end' : undefined}
+                aria-sort={order?.title === title ? sortOf(order) : undefined}
+              >
+                {order?.titles.includes(title) === true ? (
+                  <button type="button" class="sort-button" onClick={() => order.onSort(title)}>
+                    {title}
+                    <span aria-hidden="true">
+                      {order.title !== title ? '' : order.is_descending ? ' ↓' : ' ↑'}
+                    </span>
+                  </button>
+                ) : hides_title ? (
+                  <span class="visually-hidden">{title}</span>
+                ) : (
+                  title
+                )}
               </th>
             ))}
           </tr>
@@ -89,6 +117,10 @@ export function Table<Row>({
       )}
     </div>
   );
+}
+
+function sortOf({ is_descending }: TableOrder): 'ascending' | 'descending' {
+  return is_descending ? 'descending' : 'ascending';
 }
 
 function classOf(

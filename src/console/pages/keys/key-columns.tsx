@@ -1,5 +1,5 @@
 import type { api } from '../client.ts';
-import type { Column } from '../components/table.tsx';
+import type { SortableColumn } from '../components/sortable-table.tsx';
 import { Time } from '../components/time.tsx';
 
 type KeyList = NonNullable<Awaited<ReturnType<ReturnType<typeof api.organizations>['keys']['get']>>['data']>;
@@ -7,11 +7,40 @@ type KeyList = NonNullable<Awaited<ReturnType<ReturnType<typeof api.organization
 /** A key of the API's list. */
 export type Key = KeyList['items'][number];
 
-/** The common columns of both lists of keys. */
-export const KEY_COLUMNS: readonly Column<Key>[] = [
-  { title: 'Name', is_name: true, cell: ({ name }) => name },
+/** What both lists of keys show of each. */
+export const KEY_COLUMNS: readonly SortableColumn<Key>[] = [
+  {
+    title: 'Name',
+    is_name: true,
+    cell: ({ name }) => <span class="breakable">{name}</span>,
+    sortBy: ({ name }) => name,
+  },
   { title: 'Key', cell: ({ display_prefix }) => <code>{display_prefix}…</code> },
-  { title: 'Project', cell: ({ project_name }) => project_name },
-  { title: 'Creator', cell: ({ created_by_name }) => created_by_name ?? 'Operator' },
-  { title: 'Created', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
+  {
+    title: 'Project',
+    cell: ({ project_name }) => <span class="breakable">{project_name}</span>,
+    sortBy: ({ project_name }) => project_name,
+  },
+  {
+    title: 'Creator',
+    cell: ({ created_by_name }) => <span class="breakable">{created_by_name ?? 'Operator'}</span>,
+    sortBy: ({ created_by_name }) => created_by_name ?? 'Operator',
+  },
+  {
+    title: 'Created',
+    cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} />,
+    sortBy: ({ created_at_ms }) => created_at_ms,
+  },
 ];
+
+/** Whether a key has every word of a search in what the list shows of it. */
+export function isFound(
+  { name, display_prefix, project_name, created_by_name }: Key,
+  search: string,
+): boolean {
+  const shown = [name, display_prefix, project_name, created_by_name ?? 'Operator'].join(' ').toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => shown.includes(word));
+}

@@ -2,8 +2,10 @@ import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
+import { TextField } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
+import { SortableTable } from '../components/sortable-table.tsx';
 import { EmptyState, ErrorState, LoadedView } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
@@ -15,7 +17,7 @@ import { query, setQuery } from '../router.ts';
 import { may, session } from '../session.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 import { CreateKeyDialog } from './create-key-dialog.tsx';
-import { KEY_COLUMNS, type Key } from './key-columns.tsx';
+import { isFound, KEY_COLUMNS, type Key } from './key-columns.tsx';
 
 const LISTS = [
   { value: 'active', label: 'Active' },
@@ -24,6 +26,9 @@ const LISTS = [
 
 /** The number of remaining keys from which the page shows it. */
 const FEW_LEFT = 10;
+
+/** Fewer are seen at a glance. */
+const SEARCHED_MIN = 5;
 
 /** The organization's API keys: create, list, revoke. */
 export default function Keys({ params: { organization_id = '' } }: PageProps) {
@@ -117,14 +122,35 @@ function ActiveKeys({ organization_id, keys, active_max, onRevoked, onCreate }: 
   const [revoking, setRevoking] = useState<Key>();
   const own_user_id = session.value.state === 'signed_in' ? session.value.user.id : null;
   const mayRevoke = (key: Key) => may('revoke_any_key') || key.created_by_user_id === own_user_id;
+  const [search, setSearch] = useState('');
+  const found = keys.filter((key) => isFound(key, search));
   return (
     <>
-      <Table
+      {keys.length >= SEARCHED_MIN && (
+        <div class="list-search">
+          <TextField
+            label="Search keys"
+            hides_label
+            name="search"
+            type="search"
+            placeholder="Search by name, project, creator or prefix"
+            autocomplete="off"
+            value={search}
+            onInput={setSearch}
+          />
+        </div>
+      )}
+      <SortableTable
         caption="Active API keys"
-        rows={keys}
+        rows={found}
         keyOf={({ id }) => id}
         empty={
-          may('create_keys') ? (
+          keys.length > 0 ? (
+            <EmptyState
+              title="No key is found"
+              actions={<Button onClick={() => setSearch('')}>Show all keys</Button>}
+            />
+          ) : may('create_keys') ? (
             <EmptyState
               title="No active keys"
               actions={
@@ -143,7 +169,11 @@ function ActiveKeys({ organization_id, keys, active_max, onRevoked, onCreate }: 
         }
         columns={[
           ...KEY_COLUMNS,
-          { title: 'Last used', cell: ({ last_used_at_ms }) => <Time time_ms={last_used_at_ms} /> },
+          {
+            title: 'Last used',
+            cell: ({ last_used_at_ms }) => <Time time_ms={last_used_at_ms} />,
+            sortBy: ({ last_used_at_ms }) => last_used_at_ms ?? 0,
+          },
           ...(keys.some(mayRevoke)
             ? [
                 {

@@ -1,0 +1,64 @@
+import { useState } from 'preact/hooks';
+import { formatNumber } from '../format.ts';
+import { Button } from './button.tsx';
+import { type Column, Table, type TableOrder, type TableProps } from './table.tsx';
+
+const PAGE_ROWS = 50;
+
+/** A column that its title sorts by, where it has something to compare. */
+export interface SortableColumn<Row> extends Column<Row> {
+  readonly sortBy?: (row: Row) => string | number;
+}
+
+interface SortableTableProps<Row> extends Omit<TableProps<Row>, 'columns' | 'order' | 'loadMore'> {
+  readonly columns: readonly SortableColumn<Row>[];
+}
+
+/** A table whose rows are all there: sorted by its titles, and shown in pages of 50. */
+export function SortableTable<Row>({ columns, rows, ...table }: SortableTableProps<Row>) {
+  const [order, setOrder] = useState<Pick<TableOrder, 'title' | 'is_descending'>>();
+  const [wanted_page, setPage] = useState(0);
+  const sortBy = columns.find(({ title }) => title === order?.title)?.sortBy;
+  const sorted = sortBy === undefined ? rows : rows?.toSorted((a, b) => compared(sortBy(a), sortBy(b)));
+  const ordered = order?.is_descending === true ? sorted?.toReversed() : sorted;
+  const count = rows?.length ?? 0;
+  const page = Math.min(wanted_page, Math.max(0, Math.ceil(count / PAGE_ROWS) - 1));
+  const first = page * PAGE_ROWS;
+  return (
+    <>
+      <Table
+        {...table}
+        columns={columns}
+        rows={ordered?.slice(first, first + PAGE_ROWS)}
+        order={{
+          title: order?.title ?? null,
+          is_descending: order?.is_descending ?? false,
+          titles: columns.filter((column) => column.sortBy !== undefined).map(({ title }) => title),
+          onSort: (title) => {
+            setOrder({ title, is_descending: order?.title === title && !order.is_descending });
+            setPage(0);
+          },
+        }}
+      />
+      {count > PAGE_ROWS && (
+        <nav class="pager" aria-label={`Pages of ${table.caption}`}>
+          <span class="muted number">
+            {formatNumber(first + 1)}–{formatNumber(Math.min(first + PAGE_ROWS, count))} of{' '}
+            {formatNumber(count)}
+          </span>
+          <Button size="small" is_disabled={page === 0} onClick={() => setPage(page - 1)}>
+            Previous
+          </Button>
+          <Button size="small" is_disabled={first + PAGE_ROWS >= count} onClick={() => setPage(page + 1)}>
+            Next
+          </Button>
+        </nav>
+      )}
+    </>
+  );
+}
+
+function compared(a: string | number, b: string | number): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return String(a).localeCompare(String(b), 'en', { numeric: true, sensitivity: 'base' });
+}
