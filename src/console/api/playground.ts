@@ -55,7 +55,7 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
 }
 
 /**
- * What the same request would read and cost, free of charge, as `POST /v1/tokens` tells it. The page asks while somebody
+ * The tokens and price of the same request, free of charge, as `POST /v1/tokens` tells them. The page asks while somebody
  * writes, so that it counts neither as a change nor against the key's budget of refusals, which its programs need.
  */
 export function playgroundTokenRoutes(services: ConsoleServices, contexts: RequestContexts) {

@@ -123,7 +123,7 @@ function navigation(): readonly { readonly label: string; readonly href: string 
   });
 }
 
-/** Whether a role allows a page of its organization. */
+/** True if a role allows a page of its organization. */
 export function isOffered({ permission }: PageEntry, role: Role): boolean {
   return permission === undefined || allows(role, permission);
 }

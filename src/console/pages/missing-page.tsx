@@ -6,9 +6,9 @@ import { reloadDocument } from './link-token.ts';
 const RETRY_MS = 2_000;
 
 /**
- * Stands for a page whose code did not come. While the service cannot be reached it asks again and again, and loads the
- * document anew as soon as it can: browsers do not ask twice for code that they once failed to load. Where the service
- * answers and has no such code, it may be of another version, and the reader decides.
+ * Stands for a page whose code did not come. While the service cannot be reached, it asks again and again. As soon as it
+ * is back the document is loaded anew, because browsers do not ask twice for code that once failed to load. Where the
+ * service answers and has no such code, it may be of another version, and the reader decides.
  */
 export function MissingPage() {
   const [is_away, setAway] = useState(false);

@@ -7,7 +7,7 @@ interface CopyButtonProps {
   /** The text, or what makes it when it is copied; null where there is none to copy. */
   readonly text: string | (() => Promise<string | null>);
   readonly label?: string;
-  /** What is said where it cannot be copied. */
+  /** The button's text where it cannot be copied. */
   readonly failure?: string;
   readonly onCopied?: () => void;
 }

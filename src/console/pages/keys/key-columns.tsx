@@ -33,7 +33,7 @@ export const KEY_COLUMNS: readonly SortableColumn<Key>[] = [
   },
 ];
 
-/** Whether a key has every word of a search in what the list shows of it. */
+/** True if the list shows every word of the search for a key. */
 export function isFound(
   { name, display_prefix, project_name, created_by_name }: Key,
   search: string,

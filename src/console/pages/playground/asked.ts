@@ -12,7 +12,7 @@ interface NamedRun {
   readonly order: Order;
 }
 
-/** What a run is called beside the others: by its model only where there are several. */
+/** The name of a run beside the others: it has the model only where there are several. */
 export function runName({ model, mode, order }: NamedRun, all: readonly NamedRun[]): string {
   const mode_name = mode === 'fast' ? 'Fast' : 'Consistent';
   const name = all.some((other) => other.model !== model)

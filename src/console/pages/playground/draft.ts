@@ -112,8 +112,8 @@ export function moved<T>(items: readonly T[], index: number, step: -1 | 1): read
 }
 
 /**
- * What a request cannot even say, by the field's name: names that are missing or used twice, a record that is not JSON,
- * and a record or question that is empty. Everything else is the service's to refuse.
+ * Complaints about what a request cannot say, by the field's name. These are names that are missing or used twice, a
+ * record that is not JSON, and a record or question that is empty. Everything else is the service's to refuse.
  */
 export function complaintsAbout({ record, questions }: Draft): ReadonlyMap<string, string> {
   const complaints = new Map(emptyPartsOf({ record, questions }));
@@ -132,7 +132,7 @@ export function complaintsAbout({ record, questions }: Draft): ReadonlyMap<strin
   return complaints;
 }
 
-/** What would be answered and charged, and says nothing, by the field's name. */
+/** Complaints about parts that would be answered and charged and say nothing, by the field's name. */
 export function emptyPartsOf({ record, questions }: Draft): ReadonlyMap<string, string> {
   const complaints = new Map<string, string>();
   if (isEmptyRecord(record)) complaints.set('state', 'Write a record, or load one from a file.');

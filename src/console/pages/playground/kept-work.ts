@@ -13,7 +13,7 @@ export interface KeptDraft {
   readonly draft: Draft;
   /** The request as text, where it is edited as JSON. */
   readonly json: string | null;
-  /** Whether somebody wrote it, or it is an example as it stands. */
+  /** False for an example as it stands. */
   readonly is_dirty: boolean;
   readonly example: string | null;
   readonly model: string;
@@ -22,7 +22,7 @@ export interface KeptDraft {
   readonly key_id: string | null;
 }
 
-/** What was asked at a time, and the answers to it. */
+/** A comparison that was asked, and its answers. */
 export interface KeptRun {
   /** Given when it is stored; a later one is larger. */
   readonly id?: number;
@@ -59,7 +59,7 @@ export interface KeptWork {
 
 const NOTHING: KeptWork = { draft: undefined, runs: [], requests: [] };
 
-/** Whether this browser keeps what is written and answered in the playground. */
+/** True while this browser keeps what is written and answered in the playground. */
 export const keeps_work = signal(storedSwitch());
 
 // Another page of this browser switched it: what was deleted must not be written again.
@@ -83,8 +83,8 @@ function database(): Promise<IDBPDatabase<Stores>> {
 }
 
 /**
- * What the browser keeps under a scope, which names a person and an organization; nothing where it is switched off, or
- * where the browser stores nothing.
+ * Reads all that the browser keeps under a scope, which names a person and an organization. It is nothing where that is
+ * switched off, or where the browser stores nothing.
  */
 export async function readKeptWork(scope: string): Promise<KeptWork> {
   if (!keeps_work.value) return NOTHING;

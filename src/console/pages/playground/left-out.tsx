@@ -7,7 +7,7 @@ const SHOWN_LENGTH = 120;
 
 /**
  * Says that the middle of a record would not be read, and about where the gap is. The planner keeps as many tokens of
- * the beginning as of the end; where a token begins in the text is not told, so that the places are estimates.
+ * the beginning as of the end. Their places in the text are not told, so that these are estimates.
  */
 export function LeftOutNotice({
   text,

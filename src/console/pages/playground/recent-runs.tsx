@@ -8,7 +8,7 @@ import { objectIn } from './use-request.ts';
 /** How much of a record a line shows. */
 const SHOWN_LENGTH = 160;
 
-/** What was asked in this browser lately. A line opens the request with its answers. */
+/** The comparisons of this browser, newest first. A line opens the request with its answers. */
 export function RecentRuns({
   runs,
   onOpen,

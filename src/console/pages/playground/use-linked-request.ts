@@ -5,7 +5,7 @@ import { LINKED_REQUEST, linkedText } from './request-link.ts';
 import { objectIn } from './use-request.ts';
 
 /**
- * Opens the request that the address has in its fragment, and takes it out of the address: a reload then finds what was
+ * Opens the request that the address has in its fragment, and takes it out of the address. A reload then finds what was
  * made of it. Says where it cannot be read.
  */
 export function useLinkedRequest(

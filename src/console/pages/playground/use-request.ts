@@ -27,7 +27,7 @@ export interface WrittenRequest {
   readonly modes: Modes;
   /** The name of the example that was loaded last. */
   readonly example: string | null;
-  /** Whether it would be lost when another takes its place. */
+  /** True if it would be lost when another takes its place. */
   readonly is_dirty: boolean;
   /** The body that is sent; null while the JSON is not an object. */
   readonly body: JsonObject<JsonValue> | null;
@@ -44,7 +44,7 @@ export interface WrittenRequest {
 /** Begins with the draft that was kept, or else with the first example. */
 export function useRequest(kept: KeptDraft | undefined, model_ids: readonly string[]): WrittenRequest {
   const [draft, setDraft] = useState(() => (kept === undefined ? firstDraft() : withNewKeys(kept.draft)));
-  /** What is lost without harm. */
+  /** The draft that is lost without harm. */
   const [pristine, setPristine] = useState(kept?.is_dirty === true ? undefined : draft);
   const [json, setJson] = useState<string | null>(kept?.json ?? null);
   const [why_no_form, setWhyNoForm] = useState<string>();

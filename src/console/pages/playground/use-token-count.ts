@@ -8,9 +8,9 @@ import { type Asked, runBody } from './use-runs.ts';
 /** So long nothing may be changed before the service is asked. */
 const PAUSE_MS = 600;
 
-/** What all runs of a request would read and cost. */
+/** Tokens and price of all runs of a request. */
 export interface RequestPrice {
-  /** What would be billed, over all runs. */
+  /** Billed tokens over all runs. */
   readonly input_tokens: number;
   readonly cost_usd: number;
   /** False where an upstream counts by itself: then the numbers are the most that it can be. */

@@ -58,7 +58,7 @@ const RESULT_VIEWS = [
 ] as const;
 type ResultView = (typeof RESULT_VIEWS)[number]['value'];
 
-/** What is to take the place of a request that somebody wrote. */
+/** A request that is to take the place of one that somebody wrote. */
 interface Replacement {
   readonly title: string;
   readonly load: () => void;
@@ -73,9 +73,9 @@ export function Workbench({
 }: {
   readonly organization_id: string;
   readonly setup: Setup;
-  /** What is kept is kept under this name. */
+  /** The name under which the browser keeps it. */
   readonly scope: string;
-  /** What was kept when the page was opened. */
+  /** Kept work, as it was when the page was opened. */
   readonly work: KeptWork;
 }) {
   const kept = useKeptWork(scope, work);
@@ -464,12 +464,12 @@ function fieldOf({ questions }: Draft, param: string): string {
   return param;
 }
 
-/** What keeps the request from being asked, however it is edited. */
+/** Complaints that keep the request from being asked, however it is edited. */
 function complaintsOf(draft: Draft, json: string | null): ReadonlyMap<string, string> {
   if (json === null) return complaintsAbout(draft);
   const body = objectIn(json);
   const read = body === null ? 'This is not a JSON object.' : draftOf(body);
-  // What the form cannot show is the service's to refuse.
+  // The service refuses what the form cannot show.
   if (typeof read === 'string') return NO_ERRORS;
   const [complaint] = emptyPartsOf(read.draft).values();
   return complaint === undefined ? NO_ERRORS : new Map([['request', complaint]]);
