@@ -72,8 +72,8 @@ export function formatDuration(duration_ms: number): string {
   return `${formatNumber(duration_ms / DAY_MS)} d`;
 }
 
-/** Returns a relative time: `just now`, `5 minutes ago`, `in 2 days`; a date from 30 days on. */
-export function formatRelative(time_ms: number, now_ms: number): string {
+/** A time as people say it: `just now`, `5 minutes ago`, `in 2 days`; a date from 30 days on. */
+export function formatRelative(time_ms: number, now_ms: number, time_zone?: string): string {
   const distance_ms = time_ms - now_ms;
   const magnitude_ms = Math.abs(distance_ms);
   const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' });
@@ -81,7 +81,7 @@ export function formatRelative(time_ms: number, now_ms: number): string {
   if (magnitude_ms < HOUR_MS) return relative.format(Math.trunc(distance_ms / MINUTE_MS), 'minute');
   if (magnitude_ms < DAY_MS) return relative.format(Math.trunc(distance_ms / HOUR_MS), 'hour');
   if (magnitude_ms < 30 * DAY_MS) return relative.format(Math.trunc(distance_ms / DAY_MS), 'day');
-  return formatDate(time_ms);
+  return formatDate(time_ms, time_zone);
 }
 
 /** Returns a day: `Mar 5, 2026`, in the reader's time zone or the given one. */

@@ -2,10 +2,11 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { allows, type Role } from '../../accounts/roles.ts';
+import { Icon, type IconName } from './components/icon.tsx';
 import { Menu } from './components/menu.tsx';
 import { SegmentedControl } from './components/tabs.tsx';
 import { attempt, Toasts } from './components/toast.tsx';
-import type { PageEntry } from './page.ts';
+import { PAGE_GROUPS, type PageEntry, type PageGroup } from './page.ts';
 import { PAGES } from './pages.ts';
 import { matchPath } from './paths.ts';
 import { path } from './router.ts';
@@ -18,10 +19,19 @@ import {
   signOut,
 } from './session.ts';
 import { THEMES, theme } from './theme.ts';
+import { chooseTimeZone, TIME_ZONES, time_zone } from './time-zone.ts';
 
 /** It belongs to no organization, and keeps the navigation of the one that the reader came from. */
 const ACCOUNT_PATH = '/console/account';
 
+const GROUP_NAMES: Readonly<Record<PageGroup, string>> = {
+  build: 'Build',
+  manage: 'Manage',
+  account: 'Account',
+  operate: 'Operate',
+};
+
+const TIME_ZONE_NAMES = { local: 'Local time', utc: 'UTC' } as const;
 const THEME_NAMES = { system: 'System', light: 'Light', dark: 'Dark' } as const;
 
 /** The frame of every page of a signed-in person: the bar, the navigation, and the toasts. */
@@ -49,9 +59,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
               is_open.value = !is_open.value;
             }}
           >
-            <svg viewBox="0 0 16 16" aria-hidden="true">
-              <path d="M2 4h12M2 8h12M2 12h12" />
-            </svg>
+            <Icon name="menu" />
           </button>
         )}
         <Brand />
@@ -60,18 +68,23 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
       </header>
       {links.length > 0 && (
         <nav id="navigation" class={is_open.value ? 'side is-open' : 'side'} aria-label="Pages">
-          <ul>
-            {links.map(({ label, href }) => (
-              <li key={href}>
-                <a href={href} aria-current={href === shown_path ? 'page' : undefined}>
-                  {label}
-                </a>
-              </li>
+          <div class="side-content">
+            {links.map(({ group, items }) => (
+              <div key={group} class="side-group">
+                <p id={`group-${group}`}>{GROUP_NAMES[group]}</p>
+                <ul aria-labelledby={`group-${group}`}>
+                  {items.map(({ label, href, icon }) => (
+                    <li key={href}>
+                      <a href={href} aria-current={href === shown_path ? 'page' : undefined}>
+                        <Icon name={icon} />
+                        {label}
+                      </a>
+                    </li>
+                  ))}
+                </ul>
+              </div>
             ))}
-            <li>
-              <a href="/docs">Docs</a>
-            </li>
-          </ul>
+          </div>
         </nav>
       )}
       <main id="content" tabIndex={-1}>
@@ -109,18 +122,33 @@ function Brand() {
   );
 }
 
-/** Returns the links of the navigation: of the organization, or of the operator. */
-function navigation(): readonly { readonly label: string; readonly href: string }[] {
+interface NavigationGroup {
+  readonly group: PageGroup;
+  readonly items: readonly { readonly label: string; readonly href: string; readonly icon: IconName }[];
+}
+
+/** The documents are no page of the console, and stand among those for programs. */
+const DOCS = { group: 'build', label: 'Docs', href: '/docs', icon: 'book-open' } as const;
+
+/** The links that the reader may follow from here: of the organization, or of the operator. */
+function navigation(): readonly NavigationGroup[] {
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
   const is_operators_page = path.value.startsWith('/console/operator/');
   const here = organization.value ?? (path.value === ACCOUNT_PATH ? lastOrganization() : undefined);
-  return PAGES.flatMap((page) => {
-    if (page.label === undefined) return [];
-    if (page.audience === 'operator' && is_operators_page && is_operator)
-      return [{ label: page.label, href: page.path }];
-    if (page.audience !== 'organization' || here === undefined || !isOffered(page, here.role)) return [];
-    return [{ label: page.label, href: page.path.replace(':organization_id', here.id) }];
+  const links = PAGES.flatMap((page) => {
+    const { audience, label, icon, group } = page;
+    if (label === undefined || icon === undefined || group === undefined) return [];
+    if (audience === 'operator' && is_operators_page && is_operator)
+      return [{ group, label, icon, href: page.path }];
+    if (audience !== 'organization' || here === undefined || !isOffered(page, here.role)) return [];
+    return [{ group, label, icon, href: page.path.replace(':organization_id', here.id) }];
   });
+  if (links.length === 0) return [];
+  const all = [...links, { ...DOCS, group: is_operators_page ? ('operate' as const) : DOCS.group }];
+  return PAGE_GROUPS.map((group) => ({
+    group,
+    items: all.filter((link) => link.group === group),
+  })).filter(({ items }) => items.length > 0);
 }
 
 /** True if a role allows a page of its organization. */
@@ -186,6 +214,14 @@ function AccountMenu() {
           onChange={(chosen) => {
             theme.value = chosen;
           }}
+        />
+      </div>
+      <div class="menu-theme">
+        <SegmentedControl
+          label="Times"
+          options={TIME_ZONES.map((value) => ({ value, label: TIME_ZONE_NAMES[value] }))}
+          value={time_zone.value}
+          onChange={chooseTimeZone}
         />
       </div>
       <button type="button" onClick={() => void attempt(() => signOut())}>

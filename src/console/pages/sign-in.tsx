@@ -13,7 +13,10 @@ export default function SignIn() {
   const is_open = session.value.state === 'signed_out' && session.value.sign_up === 'open';
   return (
     <>
-      <PageHeader title="Sign in" />
+      <PageHeader
+        title="Sign in"
+        description="Ask typed questions about your records, and get a probability for every answer."
+      />
       <Form
         submit="Sign in"
         fields={['email', 'password']}

@@ -60,7 +60,7 @@ export function History({
           keyOf={({ entry_id }) => String(entry_id)}
           is_loading={movements.is_loading}
           loadMore={movements.loadMore}
-          empty={<EmptyState title="Nothing moved yet">The first payment will be the first line.</EmptyState>}
+          empty={<EmptyState title="No transactions yet">Payments and charges are listed here.</EmptyState>}
           columns={[
             {
               title: 'What',

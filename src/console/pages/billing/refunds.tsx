@@ -16,7 +16,7 @@ export function Refunds({ refunds }: Pick<BillingFacts, 'refunds'>) {
   return (
     <Section title="Refunds" description="A refund takes its amount off the credit.">
       {refunds.length === 0 ? (
-        <p class="muted">There was no refund.</p>
+        <p class="muted">No refunds yet.</p>
       ) : (
         <Table
           caption="Refunds"

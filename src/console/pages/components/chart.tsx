@@ -3,6 +3,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { formatExact } from '../format.ts';
 import { isDark } from '../theme.ts';
+import { chosenZone } from '../time-zone.ts';
 import { Button } from './button.tsx';
 
 const DAY_MS = 24 * 3_600_000;
@@ -277,7 +278,7 @@ function exactTime(time_ms: number | undefined, bucket_ms: number | undefined): 
  * Returns the time zone for times of such buckets: UTC for whole days, otherwise undefined for the reader's.
  */
 export function zoneOf(bucket_ms: number | undefined): 'UTC' | undefined {
-  return bucket_ms !== undefined && bucket_ms % DAY_MS === 0 ? 'UTC' : undefined;
+  return bucket_ms !== undefined && bucket_ms % DAY_MS === 0 ? 'UTC' : chosenZone();
 }
 
 /** Returns the shown times: the last one with all of its bucket, unless the chart is zoomed. */

@@ -45,7 +45,7 @@ export default function Keys({ params: { organization_id = '' } }: PageProps) {
     <>
       <PageHeader
         title="API keys"
-        description="With a key, a program asks in the name of one project."
+        description="API keys authenticate requests for one project."
         actions={
           may('create_keys') && (
             <Button kind="primary" is_disabled={!can_create} onClick={() => setCreating(true)}>

@@ -3,6 +3,7 @@ import { CopyText } from '../components/copy-button.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { Time } from '../components/time.tsx';
 import { formatExact } from '../format.ts';
+import { chosenZone } from '../time-zone.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { loadRequests, REQUEST_FIELDS } from './requests.tsx';
 import type { UsageQuery } from './view.ts';
@@ -36,7 +37,7 @@ export function FoundRequest({
                 <div>
                   <dt>Time</dt>
                   <dd>
-                    {formatExact(request.time_ms)} (<Time time_ms={request.time_ms} />)
+                    {formatExact(request.time_ms, chosenZone())} (<Time time_ms={request.time_ms} />)
                   </dd>
                 </div>
                 {REQUEST_FIELDS.map(({ title, value }) => (

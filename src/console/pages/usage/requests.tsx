@@ -4,6 +4,7 @@ import { Badge } from '../components/badge.tsx';
 import type { Column } from '../components/table.tsx';
 import { formatDuration, formatExact, formatMoment, formatMoney, formatNumber } from '../format.ts';
 import { organizationPath } from '../page.ts';
+import { chosenZone } from '../time-zone.ts';
 import type { UsageQuery } from './view.ts';
 
 /** Loads a page of the requests, newest first. */
@@ -17,6 +18,15 @@ export type UsedRequest = Awaited<ReturnType<typeof loadRequests>>['items'][numb
 function StatusBadge({ status }: { readonly status: number }) {
   const tone = status === 200 ? 'success' : status >= 500 ? 'danger' : 'warning';
   return <Badge tone={tone}>{status}</Badge>;
+}
+
+/** A name that gives way to numbers; its title has all of it. */
+function Clipped({ text }: { readonly text: string }) {
+  return (
+    <span class="clipped" title={text}>
+      {text}
+    </span>
+  );
 }
 
 interface RequestField {
@@ -35,8 +45,8 @@ export const REQUEST_FIELDS: readonly RequestField[] = [
   { title: 'Model', value: ({ model }) => model },
   { title: 'Mode', value: ({ mode }) => mode },
   { title: 'Endpoint', value: ({ endpoint }) => <code>{endpoint}</code>, in_table: 'never' },
-  { title: 'Project', value: ({ project }) => project },
-  { title: 'API key', value: ({ api_key }) => api_key },
+  { title: 'Project', value: ({ project }) => <Clipped text={project} /> },
+  { title: 'API key', value: ({ api_key }) => <Clipped text={api_key} /> },
   { title: 'Status', value: ({ status }) => <StatusBadge status={status} />, in_table: 'everywhere' },
   { title: 'Questions', value: ({ questions }) => formatNumber(questions), is_at_end: true },
   { title: 'Input tokens', value: ({ input_tokens }) => formatNumber(input_tokens), is_at_end: true },
@@ -65,8 +75,8 @@ export function requestColumns(organization_id: string): readonly Column<UsedReq
     {
       title: 'Time',
       cell: ({ time_ms }) => (
-        <time dateTime={new Date(time_ms).toISOString()} title={formatExact(time_ms)}>
-          {formatMoment(time_ms)}
+        <time dateTime={new Date(time_ms).toISOString()} title={formatExact(time_ms, chosenZone())}>
+          {formatMoment(time_ms, chosenZone())}
         </time>
       ),
       is_name: true,
