@@ -7,7 +7,7 @@ import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, DESKTOP, PHONE } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
-import { visit } from './visitor.ts';
+import { carrySession, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
@@ -139,5 +139,35 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     await page.getByRole('link', { name: /admin$/ }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     expect(await page.getByRole('link', { name: 'Audit trail' }).count()).toBe(0);
+  });
+
+  test('the navigation has its pages in groups, and every link has an icon', async () => {
+    await using opened = await visit(browser, made, at('overview'), { person: ada });
+    const { page } = opened;
+    const navigation = page.getByRole('navigation', { name: 'Pages' });
+    await navigation.getByRole('list', { name: 'Build' }).getByRole('link', { name: 'Playground' }).waitFor();
+    expect(await navigation.getByRole('list').count()).toBe(3);
+    const links = await navigation.getByRole('link').count();
+    expect(await navigation.locator('a > svg.icon').count()).toBe(links);
+    const last = navigation.getByRole('list', { name: 'Account' }).getByRole('link');
+    expect(await last.allInnerTexts()).toEqual(['Billing', 'Settings']);
+  });
+
+  test('times are told in the time of the reader, or in UTC by a switch that the browser keeps', async () => {
+    const time_ms = Date.UTC(2026, 2, 5, 20, 30);
+    const { organization_id, default_project_id: project_id } = ada;
+    await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Clock' });
+    await made.service.execute(`UPDATE api_keys SET last_used_at_ms = ${time_ms} WHERE name = 'Clock'`);
+    await using opened = await browser.page(DESKTOP, 'Asia/Tokyo');
+    await carrySession(opened, made, ada);
+    const { page } = opened;
+    await page.goto(`${made.service.server.address}/console/o/${organization_id}/keys`);
+    const used = page.getByRole('row', { name: 'Clock' }).locator('time').last();
+    expect(await used.getAttribute('title')).toContain('Mar 6, 2026, 05:30:00');
+    await page.getByRole('button', { name: /^Account/ }).click();
+    await page.getByText('UTC', { exact: true }).click();
+    await page.locator('time[title*="Mar 5, 2026, 20:30:00 UTC"]').waitFor();
+    await page.reload();
+    await page.locator('time[title*="Mar 5, 2026, 20:30:00 UTC"]').waitFor();
   });
 });

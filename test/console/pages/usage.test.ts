@@ -138,6 +138,33 @@ describe.skipIf(program === null)('the usage page', () => {
     return text.trimEnd().split('\r\n');
   };
 
+  test.each([1280, 1440, 1920])(
+    'the table has all of its columns in sight beside long names: %d',
+    async (width) => {
+      const view = { name: 'wide', width, height: 900, theme: 'light' } as const;
+      const person = await addPerson(made, { email: `wide-${width}@example.com` });
+      const { organization_id, default_project_id: project_id } = person;
+      const named = await createKey(made.service.accounts, OPERATOR, {
+        project_id,
+        name: `Support inbox classifier ${width}`,
+      });
+      const to_ms = made.service.clock.now_ms() - 1_000;
+      addUsage(made.service.db, {
+        organization_id,
+        project_id,
+        api_key_id: named.id,
+        requests: 3,
+        from_ms: to_ms - 60_000,
+        to_ms,
+      });
+      await using opened = await open(person, `?key=${named.id}`, view, organization_id);
+      await opened.page.locator('.table-frame').waitFor();
+      const cut =
+        '(() => { const { scrollWidth, clientWidth } = document.querySelector(".table-frame"); return scrollWidth - clientWidth; })()';
+      expect(await opened.page.evaluate(cut)).toBe(0);
+    },
+  );
+
   test.each(VIEWS.map((view) => [view.name, view] as const))(
     'reads well, has nothing serious for axe, and fits the screen: %s',
     async (name, view) => {
