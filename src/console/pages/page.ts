@@ -22,7 +22,7 @@ export interface PageEntry {
   readonly icon?: IconName;
   /** Under which heading of the navigation it stands. */
   readonly group?: PageGroup;
-  /** What the reader's role must allow for the page to be offered. */
+  /** The permission of the reader's role without which the page is not offered. */
   readonly permission?: Permission;
   readonly load: () => Promise<{ readonly default: ComponentType<PageProps> }>;
 }

@@ -52,7 +52,7 @@ export function lastOrganization(): Organization | undefined {
   }
 }
 
-/** Whether the reader's role in the shown organization has a permission. The server checks every action again. */
+/** True if the reader's role in the shown organization has a permission. The server checks every action again. */
 export function may(permission: Permission): boolean {
   return organization.value !== undefined && allows(organization.value.role, permission);
 }

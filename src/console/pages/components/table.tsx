@@ -28,7 +28,7 @@ export interface TableOrder {
 }
 
 export interface TableProps<Row> {
-  /** What the table has, for screen readers. */
+  /** The content of the table, for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   /** Undefined until the first load. */

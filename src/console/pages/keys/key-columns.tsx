@@ -7,7 +7,7 @@ type KeyList = NonNullable<Awaited<ReturnType<ReturnType<typeof api.organization
 /** A key of the API's list. */
 export type Key = KeyList['items'][number];
 
-/** What both lists of keys show of each. */
+/** The common columns of both lists of keys. */
 export const KEY_COLUMNS: readonly SortableColumn<Key>[] = [
   {
     title: 'Name',

@@ -40,7 +40,7 @@ export interface Answered {
 /** An answered run, as it can be kept. */
 export type KeptOutcome = Pick<Run, 'model' | 'mode' | 'order'> & Answered;
 
-/** What was asked, and the answers to it so far. */
+/** A request, and its answers so far. */
 export interface Comparison {
   /** The body as it was written: each run names its model and mode, and may reverse the options. */
   readonly body: JsonObject<JsonValue>;

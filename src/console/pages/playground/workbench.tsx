@@ -403,7 +403,7 @@ export function Workbench({
                   thresholdOf={(id) => thresholds.get(id) ?? asked_threshold(id)}
                   onThreshold={(id, threshold) => {
                     setThresholds(new Map(thresholds).set(id, threshold));
-                    // What was tried on the answers is asked with the next time, and taken along in code.
+                    // The threshold that was tried is asked with the next time, and taken along in code.
                     const at = draft.questions.findIndex((question) => question.id === id);
                     const question = draft.questions[at];
                     if (json === null && question !== undefined) {
