@@ -464,6 +464,10 @@ describe('the catalog', () => {
       input_price_micros_per_million_tokens: 750_000,
       released_at_ms: null,
       aliases: [],
+      // No service runs on the data directory.
+      state: null,
+      load_error: null,
+      memory_bytes: null,
     });
     for (const id of ['decision-2', 'chat-1']) {
       expect(await model('open', id)).toEqual({
