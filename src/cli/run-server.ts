@@ -223,7 +223,8 @@ async function serve(
     await reload_listener?.stop();
     await tracing?.close();
     metrics?.close();
-    log.info('stopped');
+    // A start that failed says so itself, in its error.
+    if (stop.is_asked) log.info('stopped');
     // Standard output is flushed after the data directory is released; a file needs no reader.
     if (log_file !== null) {
       await output.flush(FLUSH_DEADLINE_MS);
