@@ -149,6 +149,8 @@ describe('tds model reload', () => {
     // Price, aliases and all else are as before.
     expect(await row()).toEqual({
       ...row_before,
+      // Other keys and values are kept now.
+      memory_bytes: expect.any(Number),
       weights_sha256: (await verifyWeights(second)).sha256,
     });
     await eventually(() => threads() <= threads_before);
