@@ -187,7 +187,7 @@ describe('tds model add --upstream', () => {
     const upstream = ['--upstream', 'http://127.0.0.1:1'];
     expectRefused(
       await model('add', 'bad', ...upstream, '--weights', 'embedded', '--price', '1'),
-      'Give --weights or --upstream.',
+      'Give one of --weights, --upstream and --tuning.',
     );
     expectRefused(
       await model('add', 'bad', ...upstream),
