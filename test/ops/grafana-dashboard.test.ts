@@ -49,7 +49,7 @@ function metricsOf(query: string): readonly string[] {
 }
 
 function family(name: string): string {
-  return name.replace(/_seconds_(bucket|sum|count)$/, '_seconds');
+  return name.replace(/_(seconds|tokens)_(bucket|sum|count)$/, '_$1');
 }
 
 const queries = dashboard.panels

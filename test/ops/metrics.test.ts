@@ -316,7 +316,8 @@ describe('for alerts', () => {
   test('the database says how large it is and what its disk has left', async () => {
     const { filename } = watched.service.db.$client;
     const stored = () => [filename, `${filename}-wal`].reduce((sum, path) => sum + Bun.file(path).size, 0);
-    // The scrape itself writes, for the check of readiness.
+    // A scrape itself writes, for the check of readiness.
+    await watched.scrape();
     const before = stored();
     const text = await watched.scrape();
     expect(metricIn(text, 'tds_database_bytes')).toBeWithin(before, stored() + 1);
@@ -353,6 +354,7 @@ test('turns know what waits and what runs', async () => {
   const entered = ['a', 'b', 'c'].map((organization) =>
     turns.enter(organization, (place) => place.run(turn, () => done.promise, signal)),
   );
+  await eventually(() => turns.load().waiting_plans > 0);
   expect(turns.load()).toEqual({ requests: 3, waiting_plans: 1, running_tokens: 20 });
   done.resolve();
   await Promise.all(entered);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { chromiumPath } from '../../support/chromium.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP } from '../browser.ts';
 import {
   addPerson,
@@ -123,7 +124,7 @@ describe.skipIf(program === null)('going back to a page that the browser kept', 
     await page.evaluate('globalThis.is_as_left = true');
     await page.route('**/console/api/session', (route) => route.abort());
     await showAgain(opened);
-    await page.waitForFunction('globalThis.is_as_left !== true');
+    await untilLoadedAnew(page);
     await page.getByRole('button', { name: 'Try again' }).waitFor();
     await page.unroute('**/console/api/session');
     await page.getByRole('button', { name: 'Try again' }).click();
@@ -137,7 +138,7 @@ describe.skipIf(program === null)('going back to a page that the browser kept', 
     await page.evaluate('globalThis.is_as_left = true');
     await carrySession(opened, made, ada);
     await showAgain(opened);
-    await page.waitForFunction('globalThis.is_as_left !== true');
+    await untilLoadedAnew(page);
     await page.getByRole('button', { name: 'Send a new link' }).waitFor();
     expect(await page.getByLabel('Password').count()).toBe(0);
   });
@@ -198,7 +199,12 @@ describe.skipIf(program === null)('going back to a page that the browser kept', 
     await left.page.context().clearCookies();
     await showAgain(left);
     await signInShown(left);
-    await left.page.waitForFunction('globalThis.is_as_left !== true');
+    await untilLoadedAnew(left.page);
     expect(await everythingOn(left)).not.toContain(RECORD);
   });
 });
+
+/** Waits until the page is another one; the test looks, because the page's policy forbids evaluation in it. */
+async function untilLoadedAnew(page: ConsolePage['page']): Promise<void> {
+  await eventually(() => page.evaluate<boolean>('globalThis.is_as_left !== true').catch(() => false));
+}

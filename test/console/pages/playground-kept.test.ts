@@ -4,6 +4,7 @@ import { OPERATOR } from '../../../src/accounts/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';
+import { eventually } from '../../support/eventually.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
 import { ConsoleBrowser, DESKTOP } from '../browser.ts';
 import { addPerson, PASSWORD, type Person, startTestConsole, type TestConsole } from '../people.ts';
@@ -40,8 +41,8 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
 
   /** The draft is written beside the typing: waits until the browser has it. */
   const untilKept = (page: Page, text: string) =>
-    page.waitForFunction(
-      `new Promise((resolve) => {
+    eventually(() =>
+      page.evaluate<boolean>(`new Promise((resolve) => {
         const opening = indexedDB.open('tds-playground');
         opening.onsuccess = () => {
           const all = opening.result.transaction('drafts').objectStore('drafts').getAll();
@@ -50,7 +51,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
             resolve(all.result.some(({ draft }) => draft.record.text === ${JSON.stringify(text)}));
           };
         };
-      })`,
+      })`),
     );
 
   test('the draft outlives navigation, a reload, and a session that ended', async () => {
