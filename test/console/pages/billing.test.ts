@@ -73,7 +73,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     await using opened = await open(ada);
     const { page } = opened;
     await page.getByText('Pay $5.00 more to reach Tier 1 at once.').waitFor();
-    await page.getByText('The first payment will be the first line.').waitFor();
+    await page.getByText('Payments and charges are listed here.').waitFor();
 
     const amount = page.getByLabel('Amount in dollars');
     const start = page.getByRole('button', { name: 'Start payment' });
