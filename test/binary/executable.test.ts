@@ -431,6 +431,21 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
         ['calibrate', '/data/cases.jsonl', '--work', '/data/evaluation', '--output', '/data/c.json', ...work],
         0,
       ],
+      // Too few labels for a correction: refused in one sentence.
+      [
+        [
+          'tune',
+          '/data/cases.jsonl',
+          '--work',
+          '/data/evaluation',
+          '--output',
+          '/data/t',
+          '--limit',
+          '4',
+          ...on_cpu,
+        ],
+        1,
+      ],
     ];
     const wrong: string[] = [];
     for (const [args, expected] of lines) {
