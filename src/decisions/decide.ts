@@ -186,10 +186,16 @@ async function replay(
 ): Promise<DecisionOutcome> {
   const { model, mode } = decision;
   const about = { caller, reached_model: false, asked: { model, mode } };
+  const { patience } = call;
+  const { organization_id, limits } = caller;
   try {
-    const admission = await services.limiter.admit(caller.organization_id, caller.limits, 0);
+    const admission =
+      patience === null
+        ? await services.limiter.admit(organization_id, limits, 0)
+        : await admitInTime(services, { organization_id, limits, estimated_tokens: 0, patience });
+    if (admission === null) return { ...about, result: notAsked(), rate: null };
     if (admission.admitted) return { ...about, result: decision, rate: admission.status, is_replayed: true };
-    return { ...about, result: rateLimited(admission, caller.limits, 0), rate: admission.status };
+    return { ...about, result: rateLimited(admission, limits, 0), rate: admission.status };
   } catch (error) {
     const result = failed(services, call, 'rate_windows', 'billing_unavailable', error);
     return { ...about, result, rate: null };

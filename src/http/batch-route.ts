@@ -6,7 +6,7 @@ import { BatchLines } from '../decisions/batch/lines.ts';
 import { AnsweredLineFields, AnsweredLineSchema, BatchLineSchema } from '../decisions/batch/schemas.ts';
 import { authenticate, checkRequest, type KnownCaller } from '../decisions/check-request.ts';
 import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
-import { ModeSchema } from '../decisions/schemas.ts';
+import { IdempotencyKeySchema, ModeSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { isJsonObject } from '../json/json-value.ts';
 import type { BodyBudgetLimits } from '../limits/body-budget.ts';
@@ -25,7 +25,7 @@ import { type BodyLine, bodyLines } from './body-lines.ts';
 import { contentCodingOf } from './content-encoding.ts';
 import type { RequestContext } from './context.ts';
 import { BATCH_ANSWERS, BATCH_REQUESTS } from './decision-examples.ts';
-import { encodingHeaders, queryMode } from './decision-routes.ts';
+import { encodingHeaders, IDEMPOTENCY_KEY_HEADER, queryMode } from './decision-routes.ts';
 import { stopping } from './draining.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
@@ -67,6 +67,14 @@ export function batchRoute(services: BatchServices): Route {
           name: 'mode',
           description: 'The mode of lines that have none, at most once.',
           schema: { name: 'Mode', schema: ModeSchema },
+        },
+      ],
+      headers: [
+        {
+          name: IDEMPOTENCY_KEY_HEADER,
+          description:
+            'Lines with the same value, id and content within 24 hours are one decision, charged once. Lines without an id are not.',
+          schema: { name: 'IdempotencyKey', schema: IdempotencyKeySchema },
         },
       ],
       body: {
@@ -118,27 +126,44 @@ async function openBatch(
   if (query_mode !== null && !Value.Check(ModeSchema, query_mode)) {
     return new Refusal('invalid_mode', { param: 'mode' });
   }
+  const idempotency_key = request.headers.get(IDEMPOTENCY_KEY_HEADER);
+  if (idempotency_key !== null && !Value.Check(IdempotencyKeySchema, idempotency_key)) {
+    return new Refusal('invalid_idempotency_key');
+  }
   const { organization_id } = caller;
   if (!batch_lines.take(organization_id, BATCH_BYTES)) return tooManyBatches();
   const release = () => batch_lines.give(organization_id, BATCH_BYTES);
   context.onKnown(true);
   const patience = AbortSignal.any([request.signal, draining.signal]);
   const ended = new AbortController();
-  const skipped = skippedBytes(services, caller, context, patience);
+  const endReading = () => ended.abort();
   const lines = bodyLines(request, {
     coding,
     deadline_ms: body_limits.deadline_ms,
-    onSkipped: skipped,
+    onSkipped: skippedBytes(services, caller, context, patience),
     signal: AbortSignal.any([patience, ended.signal]),
   });
-  const first = await readFirst(services, { caller, query_mode, context, patience }, lines);
-  if (first instanceof Refusal) {
-    ended.abort();
-    release();
-    return first;
+  const unread = {
+    request,
+    context,
+    key,
+    query_mode,
+    idempotency_key,
+    caller,
+    patience,
+    endReading,
+    release,
+  };
+  let first: Awaited<ReturnType<typeof readFirst>> | null = null;
+  try {
+    first = await readFirst(services, unread, lines);
+    return first instanceof Refusal ? first : { ...unread, ...first, rest: lines };
+  } finally {
+    if (first === null || first instanceof Refusal) {
+      endReading();
+      release();
+    }
   }
-  const endReading = () => ended.abort();
-  return { request, context, key, query_mode, caller, ...first, rest: lines, patience, endReading, release };
 }
 
 /** Counts the bytes of lines that are too long against the refusals of the key, and waits for those. */

@@ -69,6 +69,8 @@ export interface OpenedBatch {
   readonly context: RequestContext;
   readonly key: string | MissingKey;
   readonly query_mode: string | null;
+  /** The `Idempotency-Key` of the batch; null without one. */
+  readonly idempotency_key: string | null;
   readonly caller: KnownCaller;
   readonly first: ReadLine;
   readonly lines: BatchLines;
@@ -173,12 +175,12 @@ export class BatchStream {
     const { services, batch } = this;
     const context = this.#contextOfLine();
     const { id, body } = value instanceof Refusal ? { id: null, body: value } : batch.lines.request(value);
-    const { result, ignored_fields } = await this.#outcomeOf(body, context);
+    const { result, ...about } = await this.#outcomeOf(id, body, context);
     const place = { id, line, request_id: context.request_id };
     if (!(result instanceof Refusal)) {
       this.#counts.answered += 1;
       this.#record(context, 200);
-      return answerLine(place, result, ignored_fields);
+      return answerLine(place, result, about);
     }
     this.#counts.refused += 1;
     context.code = result.code;
@@ -189,14 +191,11 @@ export class BatchStream {
     return errorLine(place, result);
   }
 
-  async #outcomeOf(
-    body: LineRequest['body'],
-    context: RequestContext,
-  ): Promise<Pick<DecisionOutcome, 'result' | 'ignored_fields'>> {
+  async #outcomeOf(id: LineId, body: LineRequest['body'], context: RequestContext): Promise<LineOutcome> {
     const { services, batch } = this;
     try {
       await waitForRefusals(services, batch.caller, batch.patience);
-      return body instanceof Refusal ? { result: body } : await this.#decide(body, context);
+      return body instanceof Refusal ? { result: body } : await this.#decide(id, body, context);
     } catch (error) {
       const result = new Refusal('internal_error');
       const { request_id } = context;
@@ -206,15 +205,19 @@ export class BatchStream {
   }
 
   /** Decides what a line asks. One that fails through our own fault before it is asked is tried again, for as long. */
-  async #decide(body: JsonObject<JsonValue>, context: RequestContext): Promise<DecisionOutcome> {
+  async #decide(id: LineId, body: JsonObject<JsonValue>, context: RequestContext): Promise<DecisionOutcome> {
     const { services, batch } = this;
     const { key, query_mode, patience, request } = batch;
-    const line = { default_model: DEFAULT_MODEL, openai: null, key, query_mode, patience, body };
+    const idempotency_key = keyOfLine(batch.idempotency_key, id);
+    const line = {
+      ...({ endpoint: BATCH_PATH, default_model: DEFAULT_MODEL, openai: null } as const),
+      ...{ key, query_mode, idempotency_key, patience, body },
+    };
     for (let wait_s = FIRST_RETRY_S; ; wait_s = Math.min(2 * wait_s, LONGEST_RETRY_S)) {
-      const { outcome } = await answerDecision(services, { endpoint: BATCH_PATH, ...line }, request, context);
+      const { outcome } = await answerDecision(services, line, request, context);
       const { result, reached_model } = outcome;
-      const may_pass = result instanceof Refusal && result.status === 503 && !reached_model;
-      if (!may_pass || patience.aborted) return outcome;
+      if (!(result instanceof Refusal) || reached_model || patience.aborted) return outcome;
+      if (result.status !== 503 && result.code !== 'idempotency_key_in_use') return outcome;
       await services.pause(wait_s * MS_PER_S, patience);
     }
   }
@@ -257,13 +260,25 @@ interface LinePlace {
   readonly request_id: string;
 }
 
+/** The outcome of a line, as its answer says it. */
+type LineOutcome = Pick<DecisionOutcome, 'result' | 'ignored_fields' | 'is_replayed'>;
+
+/**
+ * Returns the idempotency key of a line, by the one of its batch and its id. Only a line with an id can be sent again as
+ * the same one.
+ */
+function keyOfLine(batch_key: string | null, id: LineId): string | null {
+  if (batch_key === null || id === null) return null;
+  return new Bun.CryptoHasher('sha256').update(JSON.stringify([batch_key, id])).digest('hex');
+}
+
 function answerLine(
   { id, line, request_id }: LinePlace,
   { id: decision_id, ...decision }: WrittenDecision,
-  ignored: readonly string[] = [],
+  { ignored_fields: ignored = [], is_replayed: replayed }: Omit<LineOutcome, 'result'>,
 ): string {
   const ignored_fields = ignored.length === 0 ? undefined : ignoredFieldNames(ignored);
-  return `${writeJson({ id, line, request_id, decision_id, ...decision, ignored_fields })}\n`;
+  return `${writeJson({ id, line, request_id, decision_id, ...decision, replayed, ignored_fields })}\n`;
 }
 
 function errorLine({ id, line, request_id }: LinePlace, { type, code, message, param }: Refusal): string {

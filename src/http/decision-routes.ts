@@ -41,7 +41,7 @@ import {
 } from './route.ts';
 
 /** All requests with the same value get one decision (draft-ietf-httpapi-idempotency-key-header). */
-const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
+export const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
 /** Present with the answer of an earlier request. */
 const REPLAYED_HEADER = 'idempotent-replayed';
 

@@ -13,7 +13,7 @@ import {
   type TestAccount,
   type TestService,
 } from '../support/service.ts';
-import { answersOf, codesOf, HEADER, ndjson, record, sendBatch } from './support.ts';
+import { answersOf, type BatchAnswer, codesOf, HEADER, ndjson, record, sendBatch } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -34,6 +34,11 @@ afterAll(async () => {
   await closeAudited(service);
   await closeAudited(instant);
 });
+
+/** Returns the decision's own id of an answer. */
+function idOf(answer: BatchAnswer | undefined): string {
+  return answer !== undefined && 'decision_id' in answer ? answer.decision_id : '';
+}
 
 const batch = (body: Parameters<typeof sendBatch>[2], options?: Parameters<typeof sendBatch>[3]) =>
   sendBatch(service, account.key, body, options);
@@ -211,6 +216,26 @@ describe('lines', () => {
       ['r1', 4],
       ['r2', 5],
     ]);
+  });
+
+  test('with an Idempotency-Key each id is one decision, which is charged once', async () => {
+    const headers = { 'idempotency-key': 'run-1' };
+    const lines = [HEADER, record(1), { state: 'no id' }];
+    const [first, anonymous] = await answersOf(await batch(lines, { headers }));
+    const before = (await usageOf(service, account)).length;
+    const again = await answersOf(await batch([...lines, { id: 'r1', state: 'Another.' }], { headers }));
+    expect(again[0]).toMatchObject({ id: 'r1', line: 2, decision_id: idOf(first), replayed: true });
+    expect(again[1]).toMatchObject({ id: null, decision_id: expect.not.stringMatching(idOf(anonymous)) });
+    expect(codesOf(again)).toEqual([
+      [2, null],
+      [3, null],
+      [4, 'idempotency_key_reused'],
+    ]);
+    expect((await usageOf(service, account)).length).toBe(before + 1);
+    await expectError(
+      await batch(lines, { headers: { 'idempotency-key': 'x'.repeat(256) } }),
+      'invalid_idempotency_key',
+    );
   });
 
   test('a header alone is answered with nothing', async () => {

@@ -6,7 +6,7 @@ import { setSpendLimit } from '../../src/accounts/projects.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
-import { Gate, intercepted, takeTableAway } from '../support/faults.ts';
+import { Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { instantEngine } from '../support/instant-engine.ts';
 import { booksOf, closeAudited, newEntryId, usageOf } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
@@ -165,27 +165,34 @@ describe('a model that has no room', () => {
 });
 
 test('a database that takes no holds is waited for', async () => {
-  let putBack = () => {};
-  let pauses = 0;
-  const { service } = await start({
-    pause: async () => {
-      pauses += 1;
-      putBack();
-      putBack = () => {};
-      await new Promise(setImmediate);
-    },
-  });
+  const waits = new Gate();
+  const { service } = await start({ pause: () => waits.pass() });
   const account = await addRichlyLimited(service, 1_000_000);
   const client = new BatchClient(service, account.key);
   client.write(HEADER, record(0));
   const answers = client.answers();
   expect((await answers.next()).value).toMatchObject({ id: 'r0', object: 'decision' });
-  putBack = takeTableAway(service.directory, 'ledger_entries');
-  client.write(record(1));
-  client.end();
+  await withoutTable(service, 'ledger_entries', async () => {
+    client.write(record(1));
+    client.end();
+    await waits.reached;
+  });
+  waits.open();
   expect((await answers.next()).value).toMatchObject({ id: 'r1', object: 'decision' });
   expect((await answers.next()).done).toBe(true);
-  expect(pauses).toBeGreaterThan(0);
+});
+
+test('a repeated line of an Idempotency-Key waits for the rate limit, too', async () => {
+  const { service, pauses } = await start();
+  const account = await limited(service, 10, 1_000_000);
+  const headers = { 'idempotency-key': 'run' };
+  const lines = [HEADER, ...records(9)];
+  await answersOf(await sendBatch(service, account.key, lines, { headers }));
+  expect(pauses).toEqual([]);
+  const again = await answersOf(await sendBatch(service, account.key, lines, { headers }));
+  expect(again.map((answer) => 'replayed' in answer)).toEqual(Array(9).fill(true));
+  expect(pauses.length).toBeGreaterThan(0);
+  expect(await usageOf(service, account)).toHaveLength(9);
 });
 
 test('broken lines spend the refusals of the key, and wait when there are none left', async () => {

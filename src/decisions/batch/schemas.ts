@@ -47,6 +47,12 @@ export const AnsweredLineSchema = Type.Object({
   ...AnsweredLineFields,
   decision_id,
   ...decision,
+  replayed: Type.Optional(
+    Type.Literal(true, {
+      description:
+        'The answer is that of an earlier line with the same Idempotency-Key, and was paid for then.',
+    }),
+  ),
   ignored_fields: Type.Optional(
     Type.Array(Type.String(), { description: 'Fields of the line and its questions that nothing read.' }),
   ),
