@@ -192,7 +192,9 @@ async function replay(
     const admission =
       patience === null
         ? await services.limiter.admit(organization_id, limits, 0)
-        : await admitInTime(services, { organization_id, limits, estimated_tokens: 0, patience });
+        : await services.batch_admission.run(organization_id, () =>
+            admitInTime(services, { organization_id, limits, estimated_tokens: 0, patience }),
+          );
     if (admission === null) return { ...about, result: notAsked(), rate: null };
     if (admission.admitted) return { ...about, result: decision, rate: admission.status, is_replayed: true };
     return { ...about, result: rateLimited(admission, limits, 0), rate: admission.status };
@@ -242,7 +244,9 @@ async function planWithinLimits(
     const admission =
       patience === null
         ? await services.limiter.admit(organization_id, limits, tokens)
-        : await admitInTime(services, { organization_id, limits, estimated_tokens: tokens, patience });
+        : await services.batch_admission.run(organization_id, () =>
+            admitInTime(services, { organization_id, limits, estimated_tokens: tokens, patience }),
+          );
     if (admission === null) return notAsked();
     if (!admission.admitted) {
       return { refusal: rateLimited(admission, limits, tokens), rate: admission.status };

@@ -28,8 +28,10 @@ export interface DecisionServices {
   readonly rejected_rows: RejectedRows;
   /** The queue in which requests are planned and admitted. */
   readonly planning: QueuePerName;
-  /** The same queue for lines of batches, one at a time of an organization. */
+  /** The same queue for lines of batches. */
   readonly batch_planning: QueuePerName;
+  /** The queue of planned lines for the rate windows, one at a time of an organization. */
+  readonly batch_admission: QueuePerName;
   /** Pauses lines of batches that wait. */
   readonly pause: Pause;
   /** The memory for bodies of requests that wait to be planned. */
