@@ -3,6 +3,11 @@ import { join } from 'node:path';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import { makePrivateFile } from './private-file.ts';
 
+/** Another process has locked the file. */
+export class FileInUse extends Error {
+  override readonly name = 'FileInUse';
+}
+
 /** Another process has locked the data directory: a server, or a command that updates the database. */
 export class DataDirectoryInUse extends Error {
   override readonly name = 'DataDirectoryInUse';
@@ -17,11 +22,24 @@ const WAIT_MS = 2_000;
 
 /**
  * Locks the data directory for one process. Two servers would have separate rate limits and holds, and a schema must
- * not change beneath a server. The lock is an exclusive SQLite lock, which the operating system frees when the process
- * ends. Waits a little for another process's lock. Returns the function that frees it. Throws `DataDirectoryInUse`.
+ * not change beneath a server. Waits a little for another process's lock. Returns the function that frees it. Throws
+ * `DataDirectoryInUse`.
  */
 export function lockDataDirectory(directory: string): () => void {
-  const path = join(directory, LOCK_FILE);
+  try {
+    return lockFile(join(directory, LOCK_FILE));
+  } catch (error) {
+    if (!(error instanceof FileInUse)) throw error;
+    throw new DataDirectoryInUse(`another process has claimed ${directory}`, { cause: error });
+  }
+}
+
+/**
+ * Makes a file, and locks it for one process. The lock is an exclusive SQLite lock, which the operating system frees
+ * when the process ends. Waits a little for another process's lock. Returns the function that frees it. Throws
+ * `FileInUse`.
+ */
+export function lockFile(path: string): () => void {
   makePrivateFile(path);
   const lock = new Database(path, { create: true, readwrite: true, strict: true });
   try {
@@ -31,7 +49,7 @@ export function lockDataDirectory(directory: string): () => void {
   } catch (error) {
     lock.close();
     if (systemErrorCode(error) === 'SQLITE_BUSY') {
-      throw new DataDirectoryInUse(`another process has claimed ${directory}`, { cause: error });
+      throw new FileInUse(`another process has locked ${path}`, { cause: error });
     }
     throw error;
   }

@@ -7,15 +7,18 @@ const EXIT_BY_SIGNAL = 128;
 
 /**
  * Runs `work`, which asks between two of its steps if SIGINT or SIGTERM told it to stop. If the answer was
- * yes, the exit code shows the signal. A second signal ends the process at once.
+ * yes, the exit code shows the signal. The signal of `work` is aborted then, for what takes long. A second
+ * signal ends the process at once.
  */
 export async function interruptible<Result>(
-  work: (isStopped: () => boolean) => Promise<Result>,
+  work: (isStopped: () => boolean, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
+  const stop = new AbortController();
   let exit_code: number | null = null;
   const interrupt = (name: Interruption) => {
     if (exit_code !== null) process.exit(EXIT_BY_SIGNAL + constants.signals[name]);
     exit_code = EXIT_BY_SIGNAL + constants.signals[name];
+    stop.abort();
   };
   // The listeners stay: a library's listener that is alone (signal-exit's) would end the process at the first
   // signal.
@@ -26,7 +29,7 @@ export async function interruptible<Result>(
       // Set only here, because work that had already ended was not stopped.
       process.exitCode = exit_code;
       return true;
-    });
+    }, stop.signal);
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }

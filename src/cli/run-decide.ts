@@ -10,9 +10,8 @@ import { answerRequest, engineInput } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
-import { parseJson } from '../http/body.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
 import { answeringEngine } from '../models/model-life.ts';
 import type { Answer } from '../questions/answer.ts';
@@ -20,10 +19,13 @@ import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { jsonOrNull } from './json-body.ts';
 import { printJson, printLine, printTable } from './output.ts';
+import { readQuestionFile } from './question-file.ts';
 
 /** The options of `tds decide`. */
 export interface DecideOptions extends DataOptions, ModelConfig, Values<'url' | 'key'> {
   readonly local?: true;
+  readonly batch?: string;
+  readonly output?: string;
   readonly mode?: string;
   readonly json?: true;
 }
@@ -43,27 +45,6 @@ export async function runDecide(file: string, options: DecideOptions): Promise<v
   const outcome = options.local ? await decideLocally(body, options) : await askService(body, options);
   if (options.json) printJson(outcome.document);
   else printOutcome(outcome);
-}
-
-async function readQuestionFile(file: string): Promise<JsonObject<JsonValue>> {
-  const source = file === '-' ? Bun.stdin : Bun.file(file);
-  let bytes: Uint8Array;
-  try {
-    bytes = await source.bytes();
-  } catch (error) {
-    throw new CommandFailed(`${file} cannot be read: name a JSON file with state and questions.`, {
-      cause: error,
-    });
-  }
-  const value = parseJson(bytes);
-  if (value instanceof Refusal) throw new CommandFailed(`${nameOf(file)} cannot be read: ${value.message}`);
-  if (!isJsonObject(value))
-    throw new CommandFailed(`${nameOf(file)} must be a JSON object with state and questions.`);
-  return value;
-}
-
-function nameOf(file: string): string {
-  return file === '-' ? 'Standard input' : file;
 }
 
 async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions): Promise<Outcome> {

@@ -16,8 +16,13 @@ export function csvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(cellOf).join(',')}\r\n`;
 }
 
+/** Returns the text of a cell that no spreadsheet runs as a formula. */
+export function harmlessText(value: string): string {
+  return value.replace(FORMULA_START, "$1$2'").replace(CONTROL_START, "'");
+}
+
 function cellOf(value: string | number): string {
   if (typeof value === 'number') return String(value);
-  const harmless = value.replace(FORMULA_START, "$1$2'").replace(CONTROL_START, "'");
+  const harmless = harmlessText(value);
   return NEEDS_QUOTES.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }

@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  createReadStream,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { CsvError, parse } from 'csv-parse';
+import { FileInUse, lockFile } from '../../../db/sqlite/lock.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
+import { JsonError, readJson } from '../../json/read-json.ts';
+import { writeJson } from '../../json/write-json.ts';
+import { systemErrorCode } from '../../system-error-code.ts';
+import { csvLine, harmlessText } from '../../usage/csv.ts';
+import { CommandFailed } from '../command-failed.ts';
+import type { AnswerColumns, Cell } from './answer-columns.ts';
+
+/** Longer than any line of an answer. */
+const TAIL_BYTES = 8 * 1_048_576;
+const NEWLINE = 0x0a;
+/** The beginning of every answer in JSON lines. */
+const LINE_START = '{"id":';
+
+/** The id of a record, as the file says it. */
+type Id = string | number;
+
+/**
+ * The file of a batch's answers: JSON lines, or CSV with `columns`. Each answer is one line that is written at once. So a
+ * run that was killed leaves at most the beginning of a last line, which the next run removes. One run at a time may use
+ * the file.
+ */
+export class AnswersFile {
+  /** The ids that have an answer. */
+  readonly #answered = new Set<string>();
+  readonly #file: number;
+  readonly #unlock: () => void;
+  #errors: number | null = null;
+
+  private constructor(
+    readonly path: string,
+    private readonly columns: AnswerColumns | null,
+  ) {
+    this.#unlock = locked(path);
+    this.#file = openSync(path, 'a+');
+  }
+
+  /** Opens a file of answers, or makes it. Throws `CommandFailed` for any other file, and where another run uses it. */
+  static async open(path: string, columns: AnswerColumns | null): Promise<AnswersFile> {
+    let opened: AnswersFile | null = null;
+    try {
+      opened = new AnswersFile(path, columns);
+      await opened.#read();
+      return opened;
+    } catch (error) {
+      opened?.close();
+      const code = systemErrorCode(error);
+      if (error instanceof CommandFailed || code === undefined) throw error;
+      throw new CommandFailed(`${path} cannot be written (${code}).`, { cause: error });
+    }
+  }
+
+  /** Where the errors are. */
+  get errors_path(): string {
+    return `${this.path}.errors.jsonl`;
+  }
+
+  /** How many records have an answer. */
+  get count(): number {
+    return this.#answered.size;
+  }
+
+  /** Returns a text that is the same for all runs into this file, and for no other file. */
+  get run_key(): string {
+    const { ino, birthtimeMs } = fstatSync(this.#file);
+    return createHash('sha256')
+      .update(JSON.stringify([resolve(this.path), ino, birthtimeMs]))
+      .digest('hex');
+  }
+
+  /** Returns the name by which an id is found; equal ones cannot be told apart in the file. */
+  keyOf(id: Id): string {
+    return this.columns === null ? JSON.stringify(id) : cellText(String(id));
+  }
+
+  has(id: Id): boolean {
+    return this.#answered.has(this.keyOf(id));
+  }
+
+  /** Writes an answer. */
+  add(id: Id, answer: JsonObject<JsonValue>): void {
+    const line = this.columns === null ? `${writeJson(answer)}\n` : csvRow(this.columns.row(answer));
+    writeSync(this.#file, line);
+    this.#answered.add(this.keyOf(id));
+  }
+
+  /** Writes an error beside the answers. */
+  addError(answer: JsonObject<JsonValue>): void {
+    this.#errors ??= openSync(this.errors_path, 'w');
+    writeSync(this.#errors, `${writeJson(answer)}\n`);
+  }
+
+  close(): void {
+    closeSync(this.#file);
+    if (this.#errors !== null) closeSync(this.#errors);
+    this.#unlock();
+  }
+
+  async #read(): Promise<void> {
+    // Another file is not touched.
+    const { bytes, rest } = wholeLines(this.#file);
+    if (bytes > 0) await (this.columns === null ? this.#readJson(bytes) : this.#readCsv(this.columns, bytes));
+    const begin = this.columns === null ? LINE_START : bytes === 0 ? csvRow(this.columns.headings) : rest;
+    if (!begin.startsWith(rest) && !rest.startsWith(begin)) throw otherFile(this.path);
+    ftruncateSync(this.#file, bytes);
+    rmSync(this.errors_path, { force: true });
+    if (this.columns !== null && bytes === 0) writeSync(this.#file, csvRow(this.columns.headings));
+  }
+
+  async #readJson(bytes: number): Promise<void> {
+    const input = createReadStream(this.path, { end: bytes - 1 });
+    for await (const text of createInterface({ input })) {
+      const id = idOf(text);
+      if (id === undefined) throw otherFile(this.path);
+      this.#answered.add(JSON.stringify(id));
+    }
+  }
+
+  async #readCsv({ headings }: AnswerColumns, bytes: number): Promise<void> {
+    const expected = headings.map(cellText);
+    let is_heading = true;
+    const rows = createReadStream(this.path, { end: bytes - 1 }).pipe(parse());
+    try {
+      for await (const row of rows) {
+        if (!Array.isArray(row)) continue;
+        if (is_heading && row.join('\n') !== expected.join('\n')) throw otherFile(this.path);
+        if (!is_heading) this.#answered.add(String(row[0]));
+        is_heading = false;
+      }
+    } catch (error) {
+      throw error instanceof CsvError ? otherFile(this.path) : error;
+    }
+  }
+}
+
+/** Returns the id of a line of answers; undefined for any other text. */
+function idOf(text: string): JsonValue | undefined {
+  try {
+    const answer = readJson(text);
+    return isJsonObject(answer) && answer.get('object') === 'decision' ? answer.get('id') : undefined;
+  } catch (error) {
+    if (error instanceof JsonError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns a text as its cell has it: without ends of lines, so that each row is one line of the file. */
+function cellText(text: string): string {
+  return harmlessText(text.replaceAll(/[\r\n]+/g, ' '));
+}
+
+function csvRow(cells: readonly Cell[]): string {
+  return csvLine(cells.map((cell) => (typeof cell === 'number' ? cell : cell.replaceAll(/[\r\n]+/g, ' '))));
+}
+
+/** Returns the bytes of all whole lines of a file, and the text after them. */
+function wholeLines(file: number): { readonly bytes: number; readonly rest: string } {
+  const { size } = fstatSync(file);
+  const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
+  readSync(file, tail, 0, tail.byteLength, size - tail.byteLength);
+  const end = tail.lastIndexOf(NEWLINE) + 1;
+  return { bytes: size - tail.byteLength + end, rest: tail.toString('utf8', end) };
+}
+
+function locked(path: string): () => void {
+  const lock = `${path}.lock`;
+  try {
+    const unlock = lockFile(lock);
+    return () => {
+      rmSync(lock, { force: true });
+      unlock();
+    };
+  } catch (error) {
+    if (!(error instanceof FileInUse)) throw error;
+    throw new CommandFailed(
+      `Another run writes ${path}: wait for its end, or name another file with --output.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function otherFile(path: string): CommandFailed {
+  return new CommandFailed(
+    `${path} is no file of answers to these questions: name another file with --output, or move it away.`,
+  );
+}

@@ -1,0 +1,131 @@
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Value } from '@sinclair/typebox/value';
+import { CsvError, parse } from 'csv-parse';
+import { BatchLines } from '../../decisions/batch/lines.ts';
+import { LineIdSchema } from '../../decisions/batch/schemas.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
+import { JsonError, readJson } from '../../json/read-json.ts';
+import { systemErrorCode } from '../../system-error-code.ts';
+import { CommandFailed } from '../command-failed.ts';
+
+/** One record of a file. */
+export interface BatchRecord {
+  readonly id: string | number;
+  /** The line of the batch, with the id. */
+  readonly line: JsonObject<JsonValue>;
+}
+
+/** The first line of a file in JSON lines, where that is no record: questions, mode and model for all of them. */
+export class RecordsHeader {
+  constructor(readonly fields: JsonObject<JsonValue>) {}
+}
+
+/** The column or field with the record's text, and the one with its id. */
+const RECORD = 'state';
+const ID = 'id';
+
+/** The characters that separate cells, of which the one that is most frequent in the first line counts. */
+const DELIMITERS = [',', ';', '\t'] as const;
+
+/** The formats of files by the end of their names. */
+const FORMATS = { '.csv': 'csv', '.tsv': 'csv', '.jsonl': 'jsonl', '.ndjson': 'jsonl' } as const;
+export type FileFormat = (typeof FORMATS)[keyof typeof FORMATS];
+
+/** Returns the format of a file by its name. Throws `CommandFailed` for another one. */
+export function formatOf(path: string): FileFormat {
+  const found = Object.entries(FORMATS).find(([end]) => path.toLowerCase().endsWith(end));
+  if (found !== undefined) return found[1];
+  throw new CommandFailed(`${path} must end in ${Object.keys(FORMATS).join(', ')}.`);
+}
+
+/**
+ * Yields the records of a file in their order, and its header before them where it has one. A record without an id has
+ * the number of its line, or of its row. Throws `CommandFailed`, which names the line at fault.
+ */
+export async function* readRecords(path: string): AsyncGenerator<BatchRecord | RecordsHeader> {
+  try {
+    yield* formatOf(path) === 'csv' ? csvRecords(path) : jsonRecords(path);
+  } catch (error) {
+    if (error instanceof CsvError) throw new CommandFailed(`${path}: ${error.message}.`, { cause: error });
+    const code = systemErrorCode(error);
+    if (error instanceof CommandFailed || code === undefined) throw error;
+    throw new CommandFailed(`${path} cannot be read (${code}).`, { cause: error });
+  }
+}
+
+async function* jsonRecords(path: string): AsyncGenerator<BatchRecord | RecordsHeader> {
+  let number = 0;
+  let is_first = true;
+  for await (const text of createInterface({ input: createReadStream(path) })) {
+    number += 1;
+    if (text.trim() === '') continue;
+    const fail = (reason: string) => new CommandFailed(`${path}, line ${number}: ${reason}`);
+    const line = jsonOf(number === 1 ? text.replace(/^\ufeff/, '') : text, fail);
+    const has_header = is_first && new BatchLines(line).has_header;
+    is_first = false;
+    if (has_header) {
+      yield new RecordsHeader(line);
+      continue;
+    }
+    const id = line.get(ID) ?? number;
+    if (!Value.Check(LineIdSchema, id) || id === null) {
+      throw fail('the id must be a string of at most 255 characters, or a whole number below 2^53.');
+    }
+    yield { id, line: line.with(ID, id) };
+  }
+}
+
+function jsonOf(text: string, fail: (reason: string) => CommandFailed): JsonObject<JsonValue> {
+  try {
+    const value = readJson(text);
+    if (isJsonObject(value)) return value;
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw fail(`the line is not valid JSON, at column ${error.place?.column ?? 1}.`);
+  }
+  throw fail('a line must be a JSON object with a record as "state".');
+}
+
+async function* csvRecords(path: string): AsyncGenerator<BatchRecord> {
+  const parser = parse({ bom: true, delimiter: await delimiterOf(path), skip_empty_lines: true });
+  const file = createReadStream(path);
+  file.on('error', (error) => parser.destroy(error)).pipe(parser);
+  let columns: readonly string[] | null = null;
+  let row = 0;
+  for await (const cells of parser) {
+    if (!isCells(cells)) continue;
+    if (columns === null) {
+      columns = cells;
+      continue;
+    }
+    row += 1;
+    yield recordOf(columns, cells, row);
+  }
+}
+
+function isCells(value: unknown): value is readonly string[] {
+  return Array.isArray(value);
+}
+
+/** Returns a row as a record: the text of its column `state`, or all columns but the id as an object. */
+function recordOf(columns: readonly string[], cells: readonly string[], row: number): BatchRecord {
+  const at = (name: string) => cells[columns.indexOf(name)];
+  const id = at(ID) ?? row;
+  const fields = columns
+    .map((name, index) => [name, cells[index] ?? ''] as const)
+    .filter(([name]) => name !== ID);
+  const whole = new JsonObject<JsonValue>(
+    fields.map(([name]) => name),
+    fields.map(([, value]) => value),
+  );
+  return { id, line: new JsonObject<JsonValue>([ID, RECORD], [id, at(RECORD) ?? whole]) };
+}
+
+async function delimiterOf(path: string): Promise<string> {
+  for await (const line of createInterface({ input: createReadStream(path) })) {
+    const count = (delimiter: string) => line.split(delimiter).length;
+    return DELIMITERS.reduce((best, delimiter) => (count(delimiter) > count(best) ? delimiter : best));
+  }
+  return DELIMITERS[0];
+}

@@ -1,0 +1,267 @@
+import { QUESTIONS_MAX } from '../../accounts/tiers.ts';
+import { MS_PER_S } from '../../clock.ts';
+import { SERVICE_URL } from '../../config/settings.ts';
+import { parseDecisionRequest } from '../../decisions/request.ts';
+import { Refusal } from '../../errors.ts';
+import { ProgressBar } from '../../eval/progress.ts';
+import { LINES_MAX } from '../../http/batch-stream.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
+import { writeJson } from '../../json/write-json.ts';
+import { pauseByTimer } from '../../limits/pause.ts';
+import { formatDollars, microsOf } from '../../money.ts';
+import { CommandFailed } from '../command-failed.ts';
+import { interruptible } from '../interruptible.ts';
+import { readQuestionFile } from '../question-file.ts';
+import { AnswerColumns } from './answer-columns.ts';
+import { AnswersFile } from './answers-file.ts';
+import { type BatchRecord, formatOf, RecordsHeader, readRecords } from './records.ts';
+import { BatchEnded, ConnectionLost, sendBatch } from './send-batch.ts';
+
+/** The options of `tds decide --batch`. */
+export interface BatchOptions {
+  readonly batch: string;
+  readonly output?: string | undefined;
+  readonly mode?: string | undefined;
+  readonly url?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+/** The fields that all records of a batch share. */
+const SHARED = ['questions', 'mode', 'model'] as const;
+
+/** The ends of a batch after which the same records can be sent again. */
+const PASSING_CODES: readonly string[] = [
+  'overloaded',
+  'request_timeout',
+  'invalid_json',
+  'model_unavailable',
+];
+
+/** The waits in seconds between tries that bring no answer; after the last one the command ends. */
+const WAITS_S = [1, 2, 5, 10, 20, 30];
+
+/** The records of a file, once it was read whole. */
+interface Scanned {
+  readonly ids: readonly BatchRecord['id'][];
+  /** The first line of every request. */
+  readonly header: JsonObject<JsonValue>;
+  readonly columns: AnswerColumns | null;
+}
+
+/** The records of a run by their outcome, and their cost. */
+interface Tally {
+  answered: number;
+  failed: number;
+  cost_micros: number;
+}
+
+/**
+ * Asks the questions about every record of a file that has no answer in the output file yet. `question_file` has the
+ * body of a request, whose record is not looked at; null where the records have their questions with them. Throws
+ * `CommandFailed`.
+ */
+export async function runBatch(question_file: string | null, options: BatchOptions): Promise<void> {
+  const { batch, key, output, url: service = SERVICE_URL } = options;
+  if (key === undefined) throw new CommandFailed('An API key is needed: set TDS_API_KEY.');
+  const questions = question_file === null ? null : await readQuestionFile(question_file);
+  const scanned = await scan(questions, options);
+  const file = output === undefined ? null : await AnswersFile.open(output, scanned.columns);
+  try {
+    await interruptible(async (isStopped, signal) => {
+      const run = new BatchRun({ path: batch, service, key, file, signal, ...scanned });
+      await run.toEnd();
+      const is_stopped = isStopped();
+      process.stderr.write(`${run.summary(is_stopped)}\n`);
+      if (!is_stopped && run.has_failed) process.exitCode = 1;
+    });
+  } finally {
+    file?.close();
+  }
+}
+
+/** Reads all records once, so that a mistake in a late one costs nothing. */
+async function scan(questions: JsonObject<JsonValue> | null, options: BatchOptions): Promise<Scanned> {
+  const { batch, output, mode } = options;
+  const is_csv = output !== undefined && formatOf(output) === 'csv';
+  const seen = new Map<string, BatchRecord['id']>();
+  let shared = questions;
+  for await (const record of readRecords(batch)) {
+    if (record instanceof RecordsHeader) {
+      shared ??= record.fields;
+      continue;
+    }
+    shared ??= record.line;
+    const name = is_csv ? String(record.id) : writeJson(record.id);
+    if (seen.has(name))
+      throw new CommandFailed(`${batch} has the id ${name} twice: answers are found by it.`);
+    seen.set(name, record.id);
+    if (is_csv && seen.size > 1 && isJsonObject(record.line.get('questions'))) {
+      throw new CommandFailed(
+        `The record ${name} has questions of its own: name an --output that ends in .jsonl.`,
+      );
+    }
+  }
+  if (seen.size === 0 || shared === null) throw new CommandFailed(`${batch} has no record.`);
+  const header = headerOf(shared, mode);
+  const request = parseDecisionRequest(header.with('state', ''), null, QUESTIONS_MAX);
+  if (request instanceof Refusal) {
+    throw new CommandFailed(
+      `${request.code}${request.param === null ? '' : ` (${request.param})`}: ${request.message} Name a file with questions before --batch, or give them in the first line.`,
+    );
+  }
+  return { ids: [...seen.values()], header, columns: is_csv ? new AnswerColumns(request.questions) : null };
+}
+
+function headerOf(shared: JsonObject<JsonValue>, mode: string | undefined): JsonObject<JsonValue> {
+  const given = SHARED.flatMap((name) => {
+    const value = name === 'mode' ? (mode ?? shared.get(name)) : shared.get(name);
+    return (value ?? null) === null ? [] : [[name, value ?? null] as const];
+  });
+  return new JsonObject<JsonValue>(
+    given.map(([name]) => name),
+    given.map(([, value]) => value),
+  );
+}
+
+/** The parts of a run. */
+interface RunParts extends Scanned {
+  readonly path: string;
+  readonly service: string;
+  readonly key: string;
+  /** Null where answers go to standard output. */
+  readonly file: AnswersFile | null;
+  readonly signal: AbortSignal;
+}
+
+/** One run over the records that have no answer. */
+class BatchRun {
+  /** The records that this run is done with, by the JSON of their ids. */
+  readonly #done = new Set<string>();
+  /** The number of records that had an answer before this run. */
+  readonly #before: number;
+  readonly #tally: Tally = { answered: 0, failed: 0, cost_micros: 0 };
+  readonly #bar = new ProgressBar(process.stderr, () => performance.now());
+
+  constructor(private readonly parts: RunParts) {
+    const { file, ids } = parts;
+    this.#before = ids.filter((id) => file?.has(id) === true).length;
+  }
+
+  get has_failed(): boolean {
+    return this.#tally.failed > 0;
+  }
+
+  /** Asks until every record has an answer or an error, or the signal is aborted. Throws `CommandFailed`. */
+  async toEnd(): Promise<void> {
+    const { signal, service } = this.parts;
+    let tries = 0;
+    this.#show();
+    while (this.#left > 0 && !signal.aborted) {
+      const before = this.#handled;
+      try {
+        await this.#sendOnce();
+        if (this.#handled === before) throw new ConnectionLost('no record was answered');
+      } catch (error) {
+        if (signal.aborted) return;
+        const may_pass = error instanceof BatchEnded && PASSING_CODES.includes(error.code);
+        if (!may_pass && !(error instanceof ConnectionLost)) throw this.#failed(error);
+        tries = this.#handled > before ? 0 : tries;
+        const wait_s = WAITS_S[tries];
+        if (wait_s === undefined) throw this.#failed(error);
+        tries += 1;
+        const retry_after_s = error instanceof BatchEnded ? (error.retry_after_s ?? 0) : 0;
+        process.stderr.write(`\n${service} does not answer: trying again.\n`);
+        await pauseByTimer(Math.max(wait_s, retry_after_s) * MS_PER_S, signal);
+      }
+    }
+  }
+
+  /** Returns the end of the run as a sentence. */
+  summary(is_stopped: boolean): string {
+    const { answered, failed, cost_micros } = this.#tally;
+    const { file, ids } = this.parts;
+    const stopped = is_stopped ? `Stopped: ${this.#whatIsLeft()}. ` : '';
+    const before = this.#before === 0 ? '' : `, ${this.#before} before`;
+    const errors =
+      failed === 0 ? '' : `, ${failed} with errors${file === null ? '' : ` (${file.errors_path})`}`;
+    return `${stopped}${answered} of ${ids.length} records answered${before}${errors}, for ${formatDollars(cost_micros)} US dollars.`;
+  }
+
+  get #handled(): number {
+    return this.#before + this.#done.size;
+  }
+
+  get #left(): number {
+    return this.parts.ids.length - this.#handled;
+  }
+
+  async #sendOnce(): Promise<void> {
+    const { service, key, file, signal } = this.parts;
+    const target = { service, key, signal, idempotency_key: file?.run_key ?? null };
+    for await (const answer of sendBatch(target, this.#lines())) {
+      await this.#take(answer);
+      this.#show();
+    }
+  }
+
+  /** Yields the header and the records that are left, as many as a request may have. */
+  async *#lines(): AsyncGenerator<JsonObject<JsonValue>> {
+    const { path, header, file } = this.parts;
+    yield header;
+    let count = 0;
+    for await (const record of readRecords(path)) {
+      if (record instanceof RecordsHeader) continue;
+      const { id, line } = record;
+      if (file?.has(id) === true || this.#done.has(writeJson(id))) continue;
+      if (count === LINES_MAX) return;
+      count += 1;
+      yield line;
+    }
+  }
+
+  async #take(answer: JsonObject<JsonValue>): Promise<void> {
+    const id = answer.get('id');
+    if (typeof id !== 'string' && typeof id !== 'number') return;
+    const { file } = this.parts;
+    if (file === null) await print(`${writeJson(answer)}\n`);
+    if (answer.get('error') === undefined) {
+      file?.add(id, answer);
+      this.#tally.answered += 1;
+      const usage = answer.get('usage');
+      const cost = isJsonObject(usage) ? usage.get('cost_usd') : undefined;
+      if (typeof cost === 'number' && answer.get('replayed') !== true)
+        this.#tally.cost_micros += microsOf(cost);
+    } else {
+      file?.addError(answer);
+      this.#tally.failed += 1;
+    }
+    this.#done.add(writeJson(id));
+  }
+
+  #show(): void {
+    this.#bar.show({ done: this.#handled, total: this.parts.ids.length, done_now: this.#done.size });
+  }
+
+  #failed(error: unknown): unknown {
+    if (error instanceof BatchEnded) {
+      return new CommandFailed(`${error.code}: ${error.message} ${this.#whatIsLeft()}.`, { cause: error });
+    }
+    if (error instanceof ConnectionLost) {
+      return new CommandFailed(`No service answers at ${this.parts.service}. ${this.#whatIsLeft()}.`, {
+        cause: error,
+      });
+    }
+    return error;
+  }
+
+  #whatIsLeft(): string {
+    const left = `${this.#left} records are left`;
+    return this.parts.file === null ? left : `${left}: the same command goes on with them`;
+  }
+}
+
+/** Writes to standard output, as fast as it is read. */
+async function print(text: string): Promise<void> {
+  if (process.stdout.write(text)) return;
+  await new Promise((resolve) => process.stdout.once('drain', resolve));
+}
