@@ -12,7 +12,9 @@ import { eventually } from '../support/eventually.ts';
 const DAY_MS = 86_400_000;
 /** Of the time that a chart takes without the thread: far above what sending the question and the answer takes. */
 const BLOCK_SHARE_MAX = 1 / 2;
-const MANY_ROWS = 60_000;
+const MANY_ROWS = 240_000;
+/** An export goes on by pieces: more of them block no longer. */
+const EXPORTED_ROWS = 20_000;
 
 let setup: LedgerSetup;
 let thread: ReaderThread;
@@ -165,7 +167,7 @@ test('charts and exports of many rows do not hold the event loop up', async () =
   const question = { organization_id, ...span };
   const series = () => thread.series(question);
   // The start of the thread, and the compiler, are no part of it.
-  expect((await series()).totals).toMatchObject({ requests: MANY_ROWS, latency_ms: { p50: 29_999 } });
+  expect((await series()).totals).toMatchObject({ requests: MANY_ROWS, latency_ms: { p50: 119_999 } });
   const usage = new SqliteUsageReader(db);
   const block_max_ms = BLOCK_SHARE_MAX * (await quietestBlock_ms(() => usage.series(question)));
   expect(await quietestBlock_ms(series)).toBeLessThan(block_max_ms);
@@ -174,9 +176,9 @@ test('charts and exports of many rows do not hold the event loop up', async () =
   let rows = 0;
   const exported = async () => {
     rows = -1;
-    for await (const piece of exportUsage(thread, { organization_id }))
+    for await (const piece of exportUsage(thread, { organization_id, to_ms: NOW_MS + EXPORTED_ROWS }))
       rows += piece.split('\r\n').length - 1;
   };
   expect(await quietestBlock_ms(exported)).toBeLessThan(block_max_ms);
-  expect(rows).toBe(MANY_ROWS);
+  expect(rows).toBe(EXPORTED_ROWS);
 }, 120_000);

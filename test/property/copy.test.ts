@@ -331,6 +331,9 @@ class History extends TemporaryDatabase {
     $client
       .query('INSERT INTO model_aliases (alias, model_id) VALUES (?, ?)')
       .run(`alias-${this.#serial}`, id);
+    $client
+      .query('INSERT INTO model_tunings (model_id, tuning) VALUES (?, ?)')
+      .run(id, JSON.stringify({ 'ü "\\': [pick, null] }));
   }
 
   #project(pick: number): { readonly organization_id: string; readonly project_id: string } {

@@ -117,13 +117,13 @@ describe.skipIf(program === null)('the usage page', () => {
       )
       .get(from_ms, to_ms)?.requests ?? 0;
 
-  /** The ids of all requests, newest first. */
+  /** The ids of all of Ada's requests, newest first. */
   const requestIds = (): string[] =>
     made.service.db.$client
-      .query<{ request_id: string }, []>(
-        'SELECT request_id FROM usage_records ORDER BY time_ms DESC, request_id DESC',
+      .query<{ request_id: string }, [string]>(
+        'SELECT request_id FROM usage_records WHERE organization_id = ? ORDER BY time_ms DESC, request_id DESC',
       )
-      .all()
+      .all(ada.organization_id)
       .map(({ request_id }) => request_id);
 
   /** Waits until a tile says so. */
