@@ -51,7 +51,10 @@ export function rateStatus(limits: RateLimits, sums: WindowSums): RateStatus {
   };
 }
 
-/** Returns at least one second, because a client told to wait 0 would come back at once. */
+/**
+ * Returns at least one second, because a client told to wait 0 would come back at once. Nanoseconds do not count: a sum
+ * of fractions is a little more than 60 seconds.
+ */
 export function wholeSeconds(duration_ms: number): number {
-  return Math.max(1, Math.ceil(duration_ms / 1_000));
+  return Math.max(1, Math.ceil(Math.round(duration_ms * 1_000) / 1_000_000));
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { RateLimiter } from '../../src/limits/rate-limiter.ts';
 import { WINDOW_MS } from '../../src/limits/rate-status.ts';
+import { propertySeed } from '../ledger/support.ts';
 
 const ORGANIZATION = 'org_1';
 const LIMITS = { requests_per_minute: 3, tokens_per_minute: 1_000 };
@@ -46,6 +47,17 @@ describe('requests per minute', () => {
     limiter.admit(ORGANIZATION, LIMITS, 1, 0);
     const second = limiter.admit(ORGANIZATION, LIMITS, 1, 17_500);
     expect(second.status.reset_requests_s).toBe(43);
+  });
+
+  test('the reset is never more than a window, whatever fractions the clock has', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 1e9 }), (now_us) => {
+        const now_ms = now_us / 1_000;
+        const { status } = new RateLimiter().admit(ORGANIZATION, LIMITS, 1, now_ms);
+        expect([status.reset_requests_s, status.reset_tokens_s]).toEqual([60, 60]);
+      }),
+      { seed: propertySeed('rate limiter') },
+    );
   });
 });
 
