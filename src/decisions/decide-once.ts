@@ -27,9 +27,15 @@ export interface KeyedCall {
   readonly span: RequestSpan | null;
 }
 
-/** The answer to an earlier request with the same key and body. */
+/** The answer to an earlier request with the same key and body, and what of both was not read. */
 export class Replay {
-  constructor(readonly decision: WrittenDecision) {}
+  constructor(
+    readonly decision: WrittenDecision,
+    readonly unread: {
+      readonly ignored_fields: readonly string[];
+      readonly record_tokens_left_out: number | null;
+    },
+  ) {}
 }
 
 /** The `Retry-After` in seconds for a client that has already waited for the other request. */
@@ -104,10 +110,21 @@ function isClaimTaken(result: unknown): boolean {
 }
 
 /** Returns the stored part of a decision: everything that the repeated request does not contain. */
-export function keptOf({ answers, usage, ...decision }: WrittenDecision, cost_micros: number): KeptAnswer {
+export function keptOf(
+  { answers, usage, ...decision }: WrittenDecision,
+  {
+    cost_micros,
+    record_tokens_left_out,
+  }: { readonly cost_micros: number; readonly record_tokens_left_out: number | null },
+): KeptAnswer {
   const { id, created, model, mode, latency_ms } = decision;
+  const { input_tokens } = usage;
   const numbers = answers.values.map(numbersOf);
-  return { id, created, model, mode, input_tokens: usage.input_tokens, cost_micros, latency_ms, numbers };
+  return {
+    ...{ id, created, model, mode, input_tokens, cost_micros, latency_ms },
+    record_tokens_left_out,
+    numbers,
+  };
 }
 
 /** Returns the same decision again, even if the tier allows fewer questions by now. */
@@ -116,7 +133,8 @@ function replayOf(kept: KeptAnswer, body: JsonValue, query_mode: string | null):
   const request = parseDecisionRequest(asked, query_mode, Number.POSITIVE_INFINITY);
   if (request instanceof Refusal) return request;
   const { id, created, model, mode, input_tokens, cost_micros, latency_ms, numbers } = kept;
-  const { questions } = request;
+  const { questions, ignored_fields } = request;
+  const { record_tokens_left_out = null } = kept;
   const answers = new JsonObject(
     questions.map((question) => question.id),
     questions.map((question, index) => answerOfNumbers(question, numbers[index] ?? [])),
@@ -127,5 +145,8 @@ function replayOf(kept: KeptAnswer, body: JsonValue, query_mode: string | null):
     decisions: questions.length,
     cost_usd: dollarsOf(cost_micros),
   } as const;
-  return new Replay({ id, object: 'decision', created, model, mode, answers, usage, latency_ms });
+  return new Replay(
+    { id, object: 'decision', created, model, mode, answers, usage, latency_ms },
+    { ignored_fields, record_tokens_left_out },
+  );
 }

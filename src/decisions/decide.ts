@@ -103,7 +103,7 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   const outcome = await decideOnce(services, keyed, (claim, body) =>
     decideAnew(services, { ...call, readBody: () => Promise.resolve(body) }, caller, claim),
   );
-  if (outcome instanceof Replay) return await replay(services, call, caller, outcome.decision);
+  if (outcome instanceof Replay) return await replay(services, call, caller, outcome);
   return outcome instanceof Refusal ? { result: outcome, caller, rate: null, reached_model: false } : outcome;
 }
 
@@ -164,7 +164,7 @@ async function decideAnew(
           () => releaseUnanswered(services, held, decided, model_time),
           expectedRefusal,
         )
-      : await inStep(span, 'charge', () => charge(services, held, decided));
+      : await inStep(span, 'charge', () => charge(services, held, plan, decided));
   const about = { caller, rate, reached_model: true, asked, ignored_fields, record_tokens_left_out };
   return { result, ...about, model_time };
 }
@@ -182,7 +182,7 @@ async function replay(
   services: DecisionServices,
   call: DecisionCall,
   caller: KnownCaller,
-  decision: WrittenDecision,
+  { decision, unread }: Replay,
 ): Promise<DecisionOutcome> {
   const { model, mode } = decision;
   const about = { caller, reached_model: false, asked: { model, mode } };
@@ -196,7 +196,9 @@ async function replay(
             admitInTime(services, { organization_id, limits, estimated_tokens: 0, patience }),
           );
     if (admission === null) return { ...about, result: notAsked(), rate: null };
-    if (admission.admitted) return { ...about, result: decision, rate: admission.status, is_replayed: true };
+    if (admission.admitted) {
+      return { ...about, ...unread, result: decision, rate: admission.status, is_replayed: true };
+    }
     return { ...about, result: rateLimited(admission, limits, 0), rate: admission.status };
   } catch (error) {
     const result = failed(services, call, 'rate_windows', 'billing_unavailable', error);
@@ -394,6 +396,7 @@ function releaseRejected(
 async function charge(
   services: DecisionServices,
   held: HeldRequest,
+  { record_tokens_left_out }: DecisionPlan,
   decided: Decided,
 ): Promise<WrittenDecision | Refusal> {
   const { answers, input_tokens, latency_ms } = decided;
@@ -411,7 +414,7 @@ async function charge(
     usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
     latency_ms,
   };
-  const kept = held.claim === null ? null : keptOf(decision, cost);
+  const kept = held.claim === null ? null : keptOf(decision, { cost_micros: cost, record_tokens_left_out });
   try {
     await services.books.charge(held.hold, cost, charged, released, kept);
   } catch (error) {

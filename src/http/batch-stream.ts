@@ -261,7 +261,10 @@ interface LinePlace {
 }
 
 /** The outcome of a line, as its answer says it. */
-type LineOutcome = Pick<DecisionOutcome, 'result' | 'ignored_fields' | 'is_replayed'>;
+type LineOutcome = Pick<
+  DecisionOutcome,
+  'result' | 'ignored_fields' | 'record_tokens_left_out' | 'is_replayed'
+>;
 
 /**
  * Returns the idempotency key of a line, by the one of its batch and its id. Only a line with an id can be sent again as
@@ -275,10 +278,16 @@ function keyOfLine(batch_key: string | null, id: LineId): string | null {
 function answerLine(
   { id, line, request_id }: LinePlace,
   { id: decision_id, ...decision }: WrittenDecision,
-  { ignored_fields: ignored = [], is_replayed: replayed }: Omit<LineOutcome, 'result'>,
+  {
+    ignored_fields: ignored = [],
+    record_tokens_left_out: left_out,
+    is_replayed: replayed,
+  }: Omit<LineOutcome, 'result'>,
 ): string {
   const ignored_fields = ignored.length === 0 ? undefined : ignoredFieldNames(ignored);
-  return `${writeJson({ id, line, request_id, decision_id, ...decision, replayed, ignored_fields })}\n`;
+  const record_tokens_left_out = left_out === null || left_out === 0 ? undefined : left_out;
+  const unread = { ignored_fields, record_tokens_left_out };
+  return `${writeJson({ id, line, request_id, decision_id, ...decision, replayed, ...unread })}\n`;
 }
 
 function errorLine({ id, line, request_id }: LinePlace, { type, code, message, param }: Refusal): string {

@@ -299,14 +299,11 @@ export function headersOf(
   clock: Clock,
 ): Readonly<Record<string, string>> {
   if (rate === null) return {};
-  if (is_replayed === true) return { ...rateHeaders(rate), [REPLAYED_HEADER]: 'true' };
+  const unread = readingHeaders({ ignored_fields, record_tokens_left_out });
+  if (is_replayed === true) return { ...rateHeaders(rate), [REPLAYED_HEADER]: 'true', ...unread };
   if (!reached_model) return {};
   const elapsed_ms = clock.monotonic_ms() - started_ms;
-  return {
-    ...rateHeaders(rate),
-    'service-processing-ms': elapsed_ms.toFixed(3),
-    ...readingHeaders({ ignored_fields, record_tokens_left_out }),
-  };
+  return { ...rateHeaders(rate), 'service-processing-ms': elapsed_ms.toFixed(3), ...unread };
 }
 
 /** Returns the headers about unread parts of a request, if any. */

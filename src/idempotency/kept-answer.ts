@@ -16,6 +16,8 @@ const KeptAnswer = Type.Object({
   input_tokens: Type.Integer(),
   cost_micros: Type.Integer(),
   latency_ms: Type.Number(),
+  /** As in the plan of the request; absent in answers that an earlier version stored. */
+  record_tokens_left_out: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
   /**
    * The numbers of each question, in the order of the request. Ids, options and legends come with the
    * repeated request.

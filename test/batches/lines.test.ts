@@ -252,6 +252,20 @@ describe('lines', () => {
     expect(answer).toMatchObject({ id: 'large', object: 'decision', ignored_fields: ['thresold'] });
   });
 
+  test('a record that is too long has the number of its tokens that were not read, as its replay has', async () => {
+    const headers = { 'idempotency-key': 'long' };
+    const body = [HEADER, record(1), { id: 'long', state: 'item '.repeat(30_000) }];
+    const left_out = async () => {
+      const answers = await answersOf(await sendBatch(instant, instant_account.key, body, { headers }));
+      return answers
+        .map((answer) => ('record_tokens_left_out' in answer ? answer.record_tokens_left_out : null))
+        .sort();
+    };
+    const [first, again] = [await left_out(), await left_out()];
+    expect(first).toEqual([expect.any(Number), null]);
+    expect(again).toEqual(first);
+  });
+
   test('above 100,000 the batch ends with the line to go on with', async () => {
     const empty = '\n'.repeat(99_998);
     const body = `${ndjson([HEADER, record(1)])}${empty}${ndjson([record(2), record(3)])}`;

@@ -69,6 +69,27 @@ describe('POST /v1/tokens', () => {
     expect(Number(long.headers.get('tds-record-tokens-left-out'))).toBeGreaterThan(10_000);
   });
 
+  test('a replayed answer says again what was not read', async () => {
+    const send = () =>
+      service.fetch('/v1/decisions', {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${account.key}`,
+          'content-type': 'application/json',
+          'idempotency-key': 'long',
+        },
+        body: JSON.stringify({ ...SMALL_REQUEST, state: LONG, threshhold: 0.9 }),
+      });
+    const unread = ({ headers }: Response) => [
+      headers.get('tds-record-tokens-left-out'),
+      headers.get('tds-ignored-fields'),
+    ];
+    const [first, again] = [await send(), await send()];
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(unread(first)).toEqual([expect.stringMatching(/^\d{5}$/), 'threshhold']);
+    expect(unread(again)).toEqual(unread(first));
+  });
+
   test('consistent mode reads more than it bills; the mode of the query counts, and the body wins', async () => {
     const body = { ...SMALL_REQUEST, questions: { team: ALL_TYPES.team } };
     const fast = await counted(body);

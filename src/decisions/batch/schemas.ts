@@ -56,4 +56,10 @@ export const AnsweredLineSchema = Type.Object({
   ignored_fields: Type.Optional(
     Type.Array(Type.String(), { description: 'Fields of the line and its questions that nothing read.' }),
   ),
+  record_tokens_left_out: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'Tokens in the middle of the record that a question did not see.',
+    }),
+  ),
 });
