@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Problems } from '../problems/problems.ts';
-import { type BackupCommand, BackupCommandFailed } from './backup-command.ts';
+import type { BackupCommand } from './backup-command.ts';
 import { BackupFailed, type BackupFile, type Backups } from './backups.ts';
 import type { Log } from './log.ts';
 import type { BackupState } from './metrics.ts';
@@ -10,7 +10,7 @@ import type { BackupState } from './metrics.ts';
  * sleep.
  */
 const LOOK_EVERY_MS = 60_000;
-/** The delay between a failed backup and the next try. */
+/** The delay between a failure and the next try. */
 const RETRY_AFTER_MS = 10 * 60_000;
 
 interface ScheduleParts {
@@ -25,18 +25,23 @@ interface ScheduleParts {
 
 /**
  * Makes a backup when the newest one is too old, so that restarts neither skip nor repeat one. The operator's
- * command gets each of them. A failure of either is reported as a problem and retried.
+ * command gets each of them, one at a time; while it runs, further backups are made, and then it gets the
+ * newest. A failure of either is reported as a problem and retried.
  */
 export class BackupSchedule {
   #timer: ReturnType<typeof setInterval> | undefined;
-  #is_running = false;
   #has_stopped = false;
-  #has_failed = false;
-  #not_before_ms = Number.NEGATIVE_INFINITY;
+  readonly #backup: Tries;
+  readonly #command: Tries;
   /** The path of the newest backup until the command has succeeded. */
   #untaken: string | null = null;
 
-  constructor(private readonly parts: ScheduleParts) {}
+  constructor(private readonly parts: ScheduleParts) {
+    const { clock, every_ms } = parts;
+    const retry_after_ms = Math.min(RETRY_AFTER_MS, every_ms);
+    this.#backup = new Tries(clock, retry_after_ms);
+    this.#command = new Tries(clock, retry_after_ms);
+  }
 
   start(): void {
     this.#timer = setInterval(() => this.look(), Math.min(LOOK_EVERY_MS, this.parts.every_ms));
@@ -44,41 +49,51 @@ export class BackupSchedule {
     void this.look();
   }
 
-  /** Makes a backup if one is due. Never rejects. */
+  /** Makes a backup if one is due, and runs the command if it has not succeeded with it. Never rejects. */
   async look(): Promise<void> {
-    const { backups, command, every_ms, clock, log, problems } = this.parts;
-    if (this.#is_running || this.#has_stopped || clock.monotonic_ms() < this.#not_before_ms) return;
-    this.#is_running = true;
-    try {
-      const now_ms = clock.now_ms();
-      const newest = backups.newest(now_ms);
-      const is_due = newest === null || now_ms - newest.at_ms >= every_ms;
-      if (!is_due && this.#untaken === null) return;
-      if (is_due) {
-        this.#untaken = await backups.make(now_ms);
-        log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
-      }
-      if (this.#untaken !== null && !this.#has_stopped) await command?.run(this.#untaken);
-      this.#untaken = null;
-      this.#has_failed = false;
-    } catch (error) {
-      if (this.#has_stopped) return;
-      this.#not_before_ms = clock.monotonic_ms() + Math.min(RETRY_AFTER_MS, every_ms);
-      this.#has_failed = true;
-      const failed =
-        error instanceof BackupCommandFailed
-          ? error
-          : new BackupFailed(`No backup was made in ${backups.directory}.`, { cause: error });
-      problems.report({ request_id: null, step: 'backup', code: null, error: failed });
-    } finally {
-      this.#is_running = false;
-    }
+    await this.#backup.run(
+      () => this.#makeIfDue(),
+      (error) => {
+        const { directory } = this.parts.backups;
+        this.#report(new BackupFailed(`No backup was made in ${directory}.`, { cause: error }));
+      },
+    );
+    await this.#command.run(
+      () => this.#runCommand(),
+      (error) => this.#report(error),
+    );
+  }
+
+  async #makeIfDue(): Promise<TryResult> {
+    const { backups, every_ms, clock, log } = this.parts;
+    const now_ms = clock.now_ms();
+    const newest = backups.newest(now_ms);
+    const is_due = newest === null || now_ms - newest.at_ms >= every_ms;
+    if (!is_due || this.#has_stopped) return 'not needed';
+    this.#untaken = await backups.make(now_ms);
+    log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
+    return 'done';
+  }
+
+  async #runCommand(): Promise<TryResult> {
+    const path = this.#untaken;
+    if (path === null || this.#has_stopped) return 'not needed';
+    await this.parts.command?.run(path);
+    // A newer one may have been made meanwhile.
+    if (this.#untaken === path) this.#untaken = null;
+    return 'done';
+  }
+
+  #report(error: unknown): void {
+    if (this.#has_stopped) return;
+    this.parts.problems.report({ request_id: null, step: 'backup', code: null, error });
   }
 
   /** Returns the state of the backups. */
   state(): BackupState {
     const { backups, every_ms, clock } = this.parts;
-    return { every_ms, newest: newestOf(backups, clock.now_ms()), has_failed: this.#has_failed };
+    const has_failed = this.#backup.has_failed || this.#command.has_failed;
+    return { every_ms, newest: newestOf(backups, clock.now_ms()), has_failed };
   }
 
   stop(): void {
@@ -86,6 +101,40 @@ export class BackupSchedule {
     clearInterval(this.#timer);
     this.parts.backups.stop();
     this.parts.command?.stop();
+  }
+}
+
+type TryResult = 'done' | 'not needed';
+
+/** The tries of one piece of work: one at a time, and none soon after a failure. */
+class Tries {
+  #is_running = false;
+  #has_failed = false;
+  #not_before_ms = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly retry_after_ms: number,
+  ) {}
+
+  /** True from a failure to the next success. */
+  get has_failed(): boolean {
+    return this.#has_failed;
+  }
+
+  /** Does the work, unless it is under way or has just failed. Never rejects. */
+  async run(work: () => Promise<TryResult>, onFailure: (error: unknown) => void): Promise<void> {
+    if (this.#is_running || this.clock.monotonic_ms() < this.#not_before_ms) return;
+    this.#is_running = true;
+    try {
+      if ((await work()) === 'done') this.#has_failed = false;
+    } catch (error) {
+      this.#has_failed = true;
+      this.#not_before_ms = this.clock.monotonic_ms() + this.retry_after_ms;
+      onFailure(error);
+    } finally {
+      this.#is_running = false;
+    }
   }
 }
 

@@ -174,6 +174,34 @@ test('a command that fails is a problem, and gets the same backup again', async 
   expect(problems).toHaveLength(1);
 });
 
+test('a command that hangs holds off no backup, and then gets the newest one', async () => {
+  const seen = join(root.path, 'seen');
+  const go = join(root.path, 'go');
+  const one = schedule(
+    new BackupCommand(program(`echo "$1" >> '${seen}'; while ! test -e '${go}'; do sleep 0.1; done`)),
+  );
+  const first = one.look();
+  try {
+    await until(() => existsSync(seen));
+    for (let count = 0; count < 2; count += 1) {
+      clock.advance(EVERY_MS);
+      await one.look();
+    }
+    expect(hours()).toEqual([0, 6, 12]);
+    writeFileSync(go, '');
+    await first;
+    await one.look();
+    const [oldest = '', , newest = ''] = readdirSync(directory).sort();
+    expect(readFileSync(seen, 'utf8').trim().split('\n')).toEqual([
+      join(directory, oldest),
+      join(directory, newest),
+    ]);
+    expect(problems).toEqual([]);
+  } finally {
+    one.stop();
+  }
+});
+
 test('a command that hangs is ended with what it has started, and one that is missing is named', async () => {
   const child = join(root.path, 'child');
   const path = program(`sleep 600 & echo $! > '${child}'; wait`);
