@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { openScoringPlanner, SetupError } from '../../native/engine.ts';
 import type { UpstreamPool, UpstreamVocabulary } from '../catalog/catalog-records.ts';
+import { MS_PER_S } from '../clock.ts';
 import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ModelConfig } from '../config/settings.ts';
 import { errorMessage } from '../error-message.ts';
@@ -10,6 +11,8 @@ import { CommandFailed } from './command-failed.ts';
 
 /** A server may load its model at the first question. */
 const WAITING_MS = 120_000;
+/** The time after which the person at the terminal is told what is waited for. */
+const TELL_AFTER_MS = 5_000;
 
 /** The fields of a model for questions to its upstreams. */
 export interface AskedModel {
@@ -54,11 +57,20 @@ export async function checkVocabulary(
 /**
  * Sends each upstream a health probe, as a server would, and names those that fail on standard error. Throws
  * `CommandFailed` where all fail, or one refuses the token: a server that is down may return, but a wrong
- * token stays wrong.
+ * token stays wrong. After five seconds it names those it still waits for.
  */
 export async function checkUpstreams(model: AskedModel, config: Omit<ModelConfig, 'model'>): Promise<void> {
   const { id, upstreams } = model;
-  const failures = await upstreamFailures(model, config, WAITING_MS);
+  const waiting = new Set(upstreams.addresses);
+  const timer = setTimeout(() => {
+    const addresses = [...waiting].join(', ');
+    process.stderr.write(
+      `Waiting for ${addresses}: a server may be loading its model, and has ${WAITING_MS / MS_PER_S} seconds.\n`,
+    );
+  }, TELL_AFTER_MS);
+  const failures = await upstreamFailures(model, config, WAITING_MS, (address) => {
+    waiting.delete(address);
+  }).finally(() => clearTimeout(timer));
   for (const { message } of failures) process.stderr.write(`${message}\n`);
   if (failures.some(({ is_token_refused }) => is_token_refused)) {
     throw new CommandFailed(`An upstream of ${id} asks for a token, or for another one. Nothing was added.`);
@@ -76,14 +88,22 @@ export interface UpstreamProblem {
   readonly is_token_refused: boolean;
 }
 
-/** Returns the members that do not answer a health probe, with the reasons. */
+/**
+ * Returns the members that do not answer a health probe, with the reasons. `onDone` gets the address of each
+ * that has been asked.
+ */
 export async function upstreamFailures(
   model: AskedModel,
   config: Omit<ModelConfig, 'model'>,
   waiting_ms: number,
+  onDone: (address: string) => void = () => {},
 ): Promise<readonly UpstreamProblem[]> {
   const failures = await Promise.all(
-    model.upstreams.addresses.map((address) => failureOf(model, address, config, waiting_ms)),
+    model.upstreams.addresses.map(async (address) => {
+      const failure = await failureOf(model, address, config, waiting_ms);
+      onDone(address);
+      return failure;
+    }),
   );
   return failures.filter((failure) => failure !== null);
 }

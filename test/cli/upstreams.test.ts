@@ -2,6 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '../accounts/support.ts';
+import { Gate } from '../support/faults.ts';
+import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { answering, TestMember, YES } from '../upstreams/support.ts';
 import { expectRefused, tds, tdsJson } from './support.ts';
@@ -152,6 +154,24 @@ describe('tds model add --upstream', () => {
       stdout: 'Added none, which is closed.\n',
     });
     expect(await model('open', 'none')).toMatchObject({ code: 0 });
+  });
+
+  test('names the servers that it waits for, when they take long', async () => {
+    const gate = new Gate();
+    const upstream = await startMembers(answering(200, YES), async (...asked) => {
+      await gate.pass();
+      await answering(200, YES)(...asked);
+    });
+    const [, slow] = members.map(({ address }) => address);
+    const words = ['model', 'add', 'slow', '--upstream', upstream, '--price', '1', '--data', data];
+    const child = Bun.spawn([process.execPath, MAIN, ...words], { stdout: 'pipe', stderr: 'pipe' });
+    let said = '';
+    for await (const piece of child.stderr.pipeThrough(new TextDecoderStream())) {
+      said += piece;
+      gate.open();
+    }
+    expect(said).toBe(`Waiting for ${slow}: a server may be loading its model, and has 120 seconds.\n`);
+    expect(await child.stdout.text()).toBe('Added slow, which is open.\n');
   });
 
   test.each([
