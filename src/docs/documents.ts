@@ -19,6 +19,7 @@ export const DOCUMENTS = [
   'billing',
   'sdks',
   'agents',
+  'tuning',
   'self-hosting',
 ] as const;
 

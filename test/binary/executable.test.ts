@@ -353,6 +353,8 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
 
   test('runs every command', async () => {
     writeFileSync(join(root.path, 'data/question.json'), JSON.stringify(QUESTION));
+    writeFileSync(join(root.path, 'data/questions.json'), JSON.stringify({ questions: QUESTION.questions }));
+    writeFileSync(join(root.path, 'data/records.csv'), `id,state\n8812,"${QUESTION.state}"\n`);
     const cases = readFileSync(join(import.meta.dir, '../../src/eval/example-cases.jsonl'));
     writeFileSync(join(root.path, 'data/cases.jsonl'), cases);
     const server = await serve(root, '--metrics-port', '0');
@@ -424,6 +426,13 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['audit', '--data', '/data/other'], 0],
       [['audit'], 0],
       [['decide', '/data/question.json', '--url', server.address, '--key', key], 0],
+      [
+        [
+          ...['decide', '/data/questions.json', '--batch', '/data/records.csv', '--output', '/data/a.csv'],
+          ...['--url', server.address, '--key', key],
+        ],
+        0,
+      ],
       // Its standard input has ended before it began.
       [['mcp', '--url', server.address, '--key', key], 0],
       [['eval', '/data/cases.jsonl', '--output', '/data/evaluation', '--probes', '1', ...work], 0],
@@ -456,6 +465,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     }
     expect(wrong).toEqual([]);
     expect(readFileSync(join(root.path, 'data/tds.service'), 'utf8')).toContain('ExecStart=/tds serve');
+    expect(readFileSync(join(root.path, 'data/a.csv'), 'utf8')).toMatch(/\n8812,0\.\d+,(billing|technical),/);
     const done = [
       ...lines.map(([args]) => args.join(' ')),
       'project create',

@@ -37,6 +37,8 @@ describe.skipIf(program === null)('the documents in a real browser', () => {
       expect([...hosts].filter((host) => host !== '')).toEqual([new URL(service.server.address).host]);
       expect(complaints).toEqual([]);
     },
+    // Every document is one page.
+    2 * MODEL_TEST_TIMEOUT_MS,
   );
 
   test('nothing is wider than a phone', async () => {
