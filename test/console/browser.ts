@@ -1,5 +1,3 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -43,9 +41,6 @@ const Findings = Type.Object({
 
 /** One real browser; each page that it opens has cookies and storage of its own. */
 export class ConsoleBrowser implements AsyncDisposable {
-  /** Where photographs go: a folder of the environment's choice, or a new temporary one. */
-  readonly photographs = process.env.TDS_PHOTOGRAPHS ?? mkdtempSync(join(tmpdir(), 'tds-photographs-'));
-
   private constructor(private readonly browser: Browser) {}
 
   /**
@@ -68,7 +63,7 @@ export class ConsoleBrowser implements AsyncDisposable {
       reducedMotion: 'reduce',
     });
     context.setDefaultTimeout(WAIT_MAX_MS);
-    return new ConsolePage(context, await context.newPage(), this.photographs);
+    return new ConsolePage(context, await context.newPage());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -84,7 +79,6 @@ export class ConsolePage implements AsyncDisposable {
   constructor(
     private readonly context: BrowserContext,
     readonly page: Page,
-    private readonly photographs: string,
   ) {
     page.on('pageerror', (error) => this.complaints.push(String(error)));
     page.on('console', (message) => {
@@ -118,11 +112,15 @@ export class ConsolePage implements AsyncDisposable {
     return Number(width) > (this.page.viewportSize()?.width ?? 0);
   }
 
-  /** Photographs the whole page; returns the file's path. */
-  async photograph(name: string): Promise<string> {
-    const path = join(this.photographs, `${name}.png`);
-    await this.page.screenshot({ path, fullPage: true, animations: 'disabled' });
-    return path;
+  /** Photographs the whole page into the folder that `TDS_PHOTOGRAPHS` names. Without one it does nothing. */
+  async photograph(name: string): Promise<void> {
+    const directory = process.env.TDS_PHOTOGRAPHS;
+    if (directory === undefined) return;
+    await this.page.screenshot({
+      path: join(directory, `${name}.png`),
+      fullPage: true,
+      animations: 'disabled',
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
