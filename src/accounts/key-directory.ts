@@ -30,6 +30,11 @@ const SHORT_HASH_LENGTH = 12;
 /** A key chosen by its id, by a member who may use it; the secret itself is not known. */
 export interface KeyReference {
   readonly key_id: string;
+  /**
+   * A random text that only the member's client has. Hashes are keyed with it where they need the secret. So a call by
+   * reference can have an idempotency key; without it, none is used.
+   */
+  readonly client_secret?: string;
 }
 
 interface CacheEntry {

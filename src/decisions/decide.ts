@@ -1,5 +1,6 @@
 import type { DecisionPlan } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
+import { MissingKey } from '../accounts/key-format.ts';
 import { ERRORS } from '../errors.ts';
 import type { IdempotencyClaim } from '../idempotency/claim.ts';
 import type { Hold } from '../ledger/hold.ts';
@@ -95,16 +96,23 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   const caller = await inStep(call.span, 'key', () => authenticate(services, call));
   if (caller instanceof Refusal) return { result: caller, caller: null, rate: null, reached_model: false };
   const { idempotency_key, key } = call;
-  if (idempotency_key === null || typeof key !== 'string') {
+  const api_key_secret = secretOf(key);
+  if (idempotency_key === null || api_key_secret === undefined) {
     return await decideAnew(services, call, caller, null);
   }
   const { key_id: api_key_id, organization_id } = caller;
-  const keyed = { ...call, idempotency_key, api_key_id, api_key_secret: key, organization_id };
+  const keyed = { ...call, idempotency_key, api_key_id, api_key_secret, organization_id };
   const outcome = await decideOnce(services, keyed, (claim, body) =>
     decideAnew(services, { ...call, readBody: () => Promise.resolve(body) }, caller, claim),
   );
   if (outcome instanceof Replay) return await replay(services, call, caller, outcome);
   return outcome instanceof Refusal ? { result: outcome, caller, rate: null, reached_model: false } : outcome;
+}
+
+/** Returns what keys the hashes of an idempotency key, and is stored nowhere; undefined where the call has no such. */
+function secretOf(key: DecisionCall['key']): string | undefined {
+  if (typeof key === 'string') return key;
+  return key instanceof MissingKey ? undefined : key.client_secret;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import type { KeyReference } from '../accounts/key-directory.ts';
 import { extractKey, type MissingKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { BatchLines } from '../decisions/batch/lines.ts';
@@ -103,16 +104,30 @@ async function answer(
   const key = extractKey(request.headers);
   const over_budget = await refusalOverBudget(services, key, context);
   if (over_budget !== null) return over_budget;
+  const answered = await answerBatch(services, key, request, context);
+  if (!(answered instanceof Refusal)) return answered;
+  spendRefusal(services, context, answered);
+  return { refusal: answered, headers: encodingHeaders(answered) };
+}
+
+/**
+ * Returns the response to a batch, or its refusal, for every route that takes one. Lines are read and answered as the
+ * response is taken. Those that are refused count against the key.
+ */
+export async function answerBatch(
+  services: BatchServices,
+  key: string | KeyReference | MissingKey,
+  request: Request,
+  context: RequestContext,
+): Promise<Response | Refusal<DecisionCode>> {
   const opened = await openBatch(services, key, request, context);
-  if (!(opened instanceof Refusal)) return streamed(new BatchStream(services, opened), context);
-  spendRefusal(services, context, opened);
-  return { refusal: opened, headers: encodingHeaders(opened) };
+  return opened instanceof Refusal ? opened : streamed(new BatchStream(services, opened), context);
 }
 
 /** Returns the batch once its first line is read, or the refusal for an ordinary error. */
 async function openBatch(
   services: BatchServices,
-  key: string | MissingKey,
+  key: string | KeyReference | MissingKey,
   request: Request,
   context: RequestContext,
 ): Promise<OpenedBatch | Refusal<DecisionCode>> {

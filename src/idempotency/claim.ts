@@ -10,8 +10,8 @@ export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
 export const IDEMPOTENCY_KEPT_MS = DAY_MS;
 
 /**
- * The identity of a request with an idempotency key. Both hashes are keyed with the secret of the API key,
- * which is stored nowhere. Therefore a reader of the database cannot try out guesses of what a client sent.
+ * The identity of a request with an idempotency key. Both hashes are keyed with the secret of the API key, or with
+ * another one of its client, which is stored nowhere. Therefore a reader of the database cannot try out guesses of what a client sent.
  */
 export interface IdempotencyClaim {
   readonly api_key_id: string;

@@ -128,10 +128,13 @@ const DIRECTIONS: readonly Direction[] = [
     may_import: [
       'src/console/api/',
       'src/accounts/roles.ts',
+      'src/decisions/batch/answer-columns.ts',
+      'src/decisions/batch/delimiter.ts',
       'src/questions/',
       'src/json/',
       'src/money.ts',
       'src/trail/actions.ts',
+      'src/usage/csv.ts',
       'src/usage/export-rows-max.ts',
     ],
   },

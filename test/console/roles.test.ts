@@ -268,6 +268,13 @@ const ROWS: readonly Row[] = [
     status: 402,
     given: () => ({ body: {} }),
   },
+  {
+    route: `POST ${IN}/batch/:key_id`,
+    about: 'without a key of its run',
+    may: KEY_MAKERS,
+    status: 400,
+    given: () => ({ body: {} }),
+  },
   { route: `POST ${IN}/top-ups/:payment_id/cancel`, may: PAYERS },
   { route: `GET ${IN}/trail/`, may: ['owner'] },
 

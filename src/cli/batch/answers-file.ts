@@ -13,13 +13,13 @@ import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { CsvError, parse } from 'csv-parse';
 import { FileInUse, lockFile } from '../../../db/sqlite/lock.ts';
+import type { AnswerColumns, Cell } from '../../decisions/batch/answer-columns.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { JsonError, readJson } from '../../json/read-json.ts';
 import { writeJson } from '../../json/write-json.ts';
 import { systemErrorCode } from '../../system-error-code.ts';
 import { csvLine, harmlessText } from '../../usage/csv.ts';
 import { CommandFailed } from '../command-failed.ts';
-import type { AnswerColumns, Cell } from './answer-columns.ts';
 
 /** Longer than any line of an answer. */
 const TAIL_BYTES = 8 * 1_048_576;

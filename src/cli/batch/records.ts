@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Value } from '@sinclair/typebox/value';
 import { CsvError, parse } from 'csv-parse';
+import { likeliestDelimiter } from '../../decisions/batch/delimiter.ts';
 import { BatchLines } from '../../decisions/batch/lines.ts';
 import { LineIdSchema } from '../../decisions/batch/schemas.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
@@ -24,9 +25,6 @@ export class RecordsHeader {
 /** The column or field with the record's text, and the one with its id. */
 const RECORD = 'state';
 const ID = 'id';
-
-/** The characters that separate cells, of which the one that is most frequent in the first line counts. */
-const DELIMITERS = [',', ';', '\t'] as const;
 
 /** The formats of files by the end of their names. */
 const FORMATS = { '.csv': 'csv', '.tsv': 'csv', '.jsonl': 'jsonl', '.ndjson': 'jsonl' } as const;
@@ -123,9 +121,7 @@ function recordOf(columns: readonly string[], cells: readonly string[], row: num
 }
 
 async function delimiterOf(path: string): Promise<string> {
-  for await (const line of createInterface({ input: createReadStream(path) })) {
-    const count = (delimiter: string) => line.split(delimiter).length;
-    return DELIMITERS.reduce((best, delimiter) => (count(delimiter) > count(best) ? delimiter : best));
-  }
-  return DELIMITERS[0];
+  for await (const line of createInterface({ input: createReadStream(path) }))
+    return likeliestDelimiter(line);
+  return likeliestDelimiter('');
 }

@@ -1,6 +1,7 @@
 import { QUESTIONS_MAX } from '../../accounts/tiers.ts';
 import { MS_PER_S } from '../../clock.ts';
 import { SERVICE_URL } from '../../config/settings.ts';
+import { AnswerColumns } from '../../decisions/batch/answer-columns.ts';
 import { parseDecisionRequest } from '../../decisions/request.ts';
 import { Refusal } from '../../errors.ts';
 import { ProgressBar } from '../../eval/progress.ts';
@@ -9,10 +10,10 @@ import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.
 import { writeJson } from '../../json/write-json.ts';
 import { pauseByTimer } from '../../limits/pause.ts';
 import { formatDollars, microsOf } from '../../money.ts';
+import { classesOf } from '../../questions/question.ts';
 import { CommandFailed } from '../command-failed.ts';
 import { interruptible } from '../interruptible.ts';
 import { readQuestionFile } from '../question-file.ts';
-import { AnswerColumns } from './answer-columns.ts';
 import { AnswersFile } from './answers-file.ts';
 import { type BatchRecord, formatOf, RecordsHeader, readRecords } from './records.ts';
 import { BatchEnded, ConnectionLost, sendBatch } from './send-batch.ts';
@@ -109,7 +110,10 @@ async function scan(questions: JsonObject<JsonValue> | null, options: BatchOptio
       `${request.code}${request.param === null ? '' : ` (${request.param})`}: ${request.message} Name a file with questions before --batch, or give them in the first line.`,
     );
   }
-  return { ids: [...seen.values()], header, columns: is_csv ? new AnswerColumns(request.questions) : null };
+  const asked = request.questions.map(({ id, question, threshold }) => {
+    return { id, type: question.type, threshold, classes: classesOf(question) };
+  });
+  return { ids: [...seen.values()], header, columns: is_csv ? new AnswerColumns(asked) : null };
 }
 
 function headerOf(shared: JsonObject<JsonValue>, mode: string | undefined): JsonObject<JsonValue> {

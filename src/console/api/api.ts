@@ -8,6 +8,7 @@ import { jsonResponse } from '../../http/responses.ts';
 import { ReadTookTooLong } from '../../usage/fair-reader.ts';
 import { SignInError } from '../people/errors.ts';
 import { accountRoutes } from './account.ts';
+import { batchRoutes } from './batch.ts';
 import { billingRoutes } from './billing.ts';
 import { invitationRoutes, offeredInvitationRoutes } from './invitations.ts';
 import { keyRoutes } from './keys.ts';
@@ -79,9 +80,10 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
           },
         );
       })
-      // Its body is read as the API reads it; the parser is for the routes that follow.
+      // Their bodies are read as the API reads them; the parser is for the routes that follow.
       .use(playgroundRoutes(services, contexts))
       .use(playgroundTokenRoutes(services, contexts))
+      .use(batchRoutes(services, contexts))
       .onParse(async ({ request }) => {
         // A session does not make the client known, because its owner may have signed up a moment ago.
         const { client_address } = contexts.of(request);

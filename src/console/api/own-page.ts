@@ -4,6 +4,9 @@ import { refused } from './refusals.ts';
 /** The header in which the pages repeat the token of their session. */
 export const CSRF_HEADER = 'x-csrf-token';
 
+/** Media types that no form of another site can send: JSON, and lines of it. */
+const JSON_TYPES: readonly (string | undefined)[] = ['application/json', 'application/x-ndjson'];
+
 const READING: readonly string[] = ['GET', 'HEAD'];
 
 /** Returns true if a request changes nothing. */
@@ -33,7 +36,7 @@ export function requireOwnPage(request: Request, own: OwnOrigin): void {
   if (origin === null || (site !== null && site !== 'same-origin')) throw refused('wrong_origin');
   if (!isOwn(origin, headers.get('host'), own)) throw refused('wrong_origin');
   const type = headers.get('content-type');
-  const is_json = type?.split(';')[0]?.trim() === 'application/json';
+  const is_json = JSON_TYPES.includes(type?.split(';')[0]?.trim());
   if (!is_json && (type !== null || request.body !== null)) throw refused('unsupported_media_type');
 }
 

@@ -1,7 +1,7 @@
 import type { SentInvitation } from '../../accounts/invitations.ts';
 import type { Clock } from '../../clock.ts';
+import type { BatchServices } from '../../http/batch-stream.ts';
 import type { BodyLimits } from '../../http/body-bytes.ts';
-import type { DecisionRouteServices } from '../../http/decision-routes.ts';
 import type { Payments } from '../../http/webhook-routes.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import type { MovementReader } from '../../ledger/movement-reader.ts';
@@ -42,8 +42,8 @@ export interface ConsoleServices {
    * again.
    */
   readonly mailInvitation: (invitation: SentInvitation, inviter_name: string) => void;
-  /** Answers the playground's requests. */
-  readonly decisions: DecisionRouteServices;
+  /** Answers the requests of the playground and of batches. */
+  readonly decisions: BatchServices;
   readonly body_limits: BodyLimits;
   readonly operation: Operation;
   /** The origin of the console, such as `https://tds.example.com`; null to trust the `Host` of requests. */

@@ -57,13 +57,62 @@ export async function callWithHeaders<T>(
   const { data, error, headers: sent } = await answer;
   const headers = new Headers(sent);
   if (error === null) return { data, headers };
-  const failure = apiErrorOf(Number(error.status), error.value, headers.get('retry-after'));
+  throw failureOf(Number(error.status), error.value, headers.get('retry-after'));
+}
+
+/** A request of the page whose body and response are lines of JSON. */
+interface LinesRequest {
+  /** Below the API's own path, such as `organizations/…/batch/…`. */
+  readonly path: string;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Yields the lines of a response as they come, those that have come together at once. Throws an `ApiError` for every
+ * response that is not one, and where the connection breaks off.
+ */
+export async function* callForLines({
+  path,
+  body,
+  headers,
+  signal,
+}: LinesRequest): AsyncGenerator<readonly string[]> {
+  try {
+    const token = csrf_token === null ? {} : { 'x-csrf-token': csrf_token };
+    const sent = { 'content-type': 'application/x-ndjson', ...token, ...headers };
+    const response = await fetch(`/console/api/${path}`, { method: 'POST', headers: sent, body, signal });
+    if (!response.ok) {
+      const value: unknown = await response.json().catch(() => null);
+      throw failureOf(response.status, value, response.headers.get('retry-after'));
+    }
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ''; reader !== undefined; ) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const lines = (rest + value).split('\n');
+      rest = lines.pop() ?? '';
+      yield lines;
+    }
+  } catch (thrown) {
+    throw thrown instanceof ApiError ? thrown : unreachable();
+  }
+}
+
+/** Returns the failure of a response. The browser goes to the sign-in page when the session has ended. */
+function failureOf(status: number, body: unknown, retry_after: string | null): ApiError {
+  const failure = apiErrorOf(status, body, retry_after);
   if (failure.code === 'not_signed_in') {
     const here = location.pathname + location.search;
     // The document is loaded again, so that nothing of the ended session is left in it.
     location.assign(`/console/sign-in?return=${encodeURIComponent(here)}`);
   }
-  throw failure;
+  return failure;
+}
+
+function unreachable(): ApiError {
+  return new ApiError('unreachable', 'The service cannot be reached. Is it running?', null, null, 0);
 }
 
 /** Returns anything that was thrown as an `ApiError`. */
@@ -80,9 +129,7 @@ function apiErrorOf(status: number, body: unknown, retry_after: string | null): 
     return new ApiError(code, message, param ?? null, body.request_id ?? null, status, retry_after_s);
   }
   // Eden gives 503 and the cause when there was no response at all.
-  if (body instanceof Error) {
-    return new ApiError('unreachable', 'The service cannot be reached. Is it running?', null, null, 0);
-  }
+  if (body instanceof Error) return unreachable();
   return new ApiError('unreadable', `The service answered with status ${status}.`, null, null, status);
 }
 

@@ -28,6 +28,15 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import('./playground/playground.tsx'),
   },
   {
+    path: '/console/o/:organization_id/batch',
+    audience: 'organization',
+    label: 'Batch',
+    icon: 'rows-3',
+    group: 'build',
+    permission: 'use_keys',
+    load: () => import('./batch/batch.tsx'),
+  },
+  {
     path: '/console/o/:organization_id/keys',
     audience: 'organization',
     label: 'Keys',

@@ -27,6 +27,7 @@ const BY_ACCOUNT = {
   changes: { at_once: 120, refill_ms: MS_PER_S / 2 },
   changes_of_day: { at_once: 2_000, refill_ms: DAY_MS / 2_000 },
   token_counts: { at_once: 60, refill_ms: MS_PER_S },
+  batches: { at_once: 60, refill_ms: MS_PER_S },
   invitations: { at_once: 50, refill_ms: 5 * MINUTE_MS },
 };
 

@@ -331,6 +331,10 @@ export class PasswordSignIn implements SignIn {
     this.#attempts.onAccount('token_counts', user_id);
   }
 
+  countBatch({ user_id }: Pick<SignedIn, 'user_id'>): void {
+    this.#attempts.onAccount('batches', user_id);
+  }
+
   countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
     const email = checkedEmail(given);
     this.#attempts.onAccount('invitations', user_id);

@@ -161,6 +161,8 @@ export interface SignIn {
   countChange(session: Pick<SignedIn, 'user_id' | 'created_at_ms' | 'client_address'>): void;
   /** Counts a count of a request's tokens, which changes nothing. Throws `too_many_attempts`. */
   countTokenCount(session: Pick<SignedIn, 'user_id'>): void;
+  /** Counts a request with rows of a batch, each of which is paid for. Throws `too_many_attempts`. */
+  countBatch(session: Pick<SignedIn, 'user_id'>): void;
   /**
    * Counts a mail that invites an address: against its sender, and with the other mails to that mailbox.
    * Throws `invalid_email`, `too_many_attempts`.

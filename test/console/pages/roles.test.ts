@@ -72,6 +72,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     seers: KEY_MAKERS,
     offers: { Run: KEY_MAKERS },
   },
+  [`${IN}/batch`]: { heading: 'Batch', shows: 'Drop a CSV or JSONL file here', seers: KEY_MAKERS },
   [`${IN}/keys`]: {
     heading: 'API keys',
     shows: 'Production',

@@ -1,3 +1,5 @@
+import { isJsonObject, type JsonObject, type JsonValue, jsonValueOf } from '../../../json/json-value.ts';
+
 /** A record with questions for a first visit, in the shape of a request's body. */
 export interface Example {
   readonly name: string;
@@ -132,3 +134,9 @@ export const EXAMPLES: readonly Example[] = [
     },
   },
 ];
+
+/** Returns an example as the body of a request. */
+export function exampleBody({ state, questions }: Example): JsonObject<JsonValue> | null {
+  const body = jsonValueOf({ state, questions });
+  return isJsonObject(body) ? body : null;
+}

@@ -25,8 +25,8 @@ export function KeepSwitch() {
         onConfirm={() => keepWork(false)}
       >
         <p>
-          Drafts, saved requests and the last {KEPT_RUNS_MAX} runs of every organization are deleted from this
-          browser, and nothing is kept from now on. The service never had them.
+          Drafts, saved requests, the last {KEPT_RUNS_MAX} runs and the batch of every organization are
+          deleted from this browser, and nothing is kept from now on. The service never had them.
         </p>
       </ConfirmDialog>
     </>

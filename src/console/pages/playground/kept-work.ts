@@ -1,8 +1,12 @@
 import { signal } from '@preact/signals';
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+import type { RowFile } from '../batch/row-file.ts';
+import type { BatchSetup } from '../batch/setup.ts';
+import { session } from '../session.ts';
 import type { Draft } from './draft.ts';
 import type { KeptOutcome } from './use-runs.ts';
 
+/** The playground's and the Batch page's. */
 const DATABASE = 'tds-playground';
 const SWITCHED_OFF_AS = 'tds-keeps-work';
 /** As many comparisons are kept for each person and organization. */
@@ -42,10 +46,14 @@ export interface SavedRequest {
   readonly body: string;
 }
 
-interface Stores extends DBSchema {
+/** All stores of the browser's database. Those of batches are written by `batch/kept-batch.ts`. */
+export interface Stores extends DBSchema {
   drafts: { key: string; value: KeptDraft };
   runs: { key: number; value: KeptRun; indexes: { scope: string } };
   requests: { key: [scope: string, name: string]; value: SavedRequest; indexes: { scope: string } };
+  batches: { key: string; value: BatchSetup };
+  batch_rows: { key: string; value: RowFile };
+  batch_answers: { key: [scope: string, row: number]; value: string };
 }
 
 /** All that the browser keeps of one person's work in one organization. */
@@ -70,16 +78,32 @@ window.addEventListener('storage', ({ key }) => {
 let opened: Promise<IDBPDatabase<Stores>> | undefined;
 
 function database(): Promise<IDBPDatabase<Stores>> {
-  opened ??= openDB<Stores>(DATABASE, 1, {
-    upgrade: (created) => {
-      created.createObjectStore('drafts');
-      const runs = created.createObjectStore('runs', { keyPath: 'id', autoIncrement: true });
-      runs.createIndex('scope', 'scope');
-      const requests = created.createObjectStore('requests', { keyPath: ['scope', 'name'] });
-      requests.createIndex('scope', 'scope');
+  opened ??= openDB<Stores>(DATABASE, 2, {
+    upgrade: (created, earlier_version) => {
+      if (earlier_version === 0) {
+        created.createObjectStore('drafts');
+        const runs = created.createObjectStore('runs', { keyPath: 'id', autoIncrement: true });
+        runs.createIndex('scope', 'scope');
+        const requests = created.createObjectStore('requests', { keyPath: ['scope', 'name'] });
+        requests.createIndex('scope', 'scope');
+      }
+      created.createObjectStore('batches');
+      created.createObjectStore('batch_rows');
+      created.createObjectStore('batch_answers');
+    },
+    // A page of a later version needs it.
+    blocking: (_, __, event) => {
+      if (event.target instanceof IDBDatabase) event.target.close();
+      opened = undefined;
     },
   });
   return opened;
+}
+
+/** Returns the scope of the reader's work in an organization. */
+export function scopeOf(organization_id: string): string {
+  const user_id = session.value.state === 'signed_in' ? session.value.user.id : '';
+  return `${user_id} ${organization_id}`;
 }
 
 /**
@@ -87,18 +111,15 @@ function database(): Promise<IDBPDatabase<Stores>> {
  * switched off, or where the browser stores nothing.
  */
 export async function readKeptWork(scope: string): Promise<KeptWork> {
-  if (!keeps_work.value) return NOTHING;
-  try {
-    const stored = await database();
+  const read = await inDatabase(async (stored) => {
     const [draft, runs, requests] = await Promise.all([
       stored.get('drafts', scope),
       stored.getAllFromIndex('runs', 'scope', scope),
       stored.getAllFromIndex('requests', 'scope', scope),
     ]);
     return { draft, runs: runs.toReversed(), requests };
-  } catch {
-    return NOTHING;
-  }
+  });
+  return read ?? NOTHING;
 }
 
 let latest: { readonly scope: string; readonly draft: KeptDraft } | undefined;
@@ -146,21 +167,23 @@ export async function keepWork(is_on: boolean): Promise<void> {
     // A browser that stores nothing keeps nothing either.
   }
   if (is_on) return;
-  await attempt((stored) =>
-    Promise.all([stored.clear('drafts'), stored.clear('runs'), stored.clear('requests')]),
-  );
+  await attempt((stored) => Promise.all([...stored.objectStoreNames].map((name) => stored.clear(name))));
 }
 
-/** A browser that stores nothing, or no more, must not stop the work. */
-async function inDatabase(act: (stored: IDBPDatabase<Stores>) => Promise<unknown>): Promise<void> {
-  if (keeps_work.value) await attempt(act);
+/**
+ * Reads or writes what is kept. Resolves with null where nothing is kept, or the browser stores nothing, or no more: that
+ * must not stop the work.
+ */
+export async function inDatabase<T>(act: (stored: IDBPDatabase<Stores>) => Promise<T>): Promise<T | null> {
+  return keeps_work.value ? await attempt(act) : null;
 }
 
-async function attempt(act: (stored: IDBPDatabase<Stores>) => Promise<unknown>): Promise<void> {
+async function attempt<T>(act: (stored: IDBPDatabase<Stores>) => Promise<T>): Promise<T | null> {
   try {
-    await act(await database());
+    return await act(await database());
   } catch {
     opened = undefined;
+    return null;
   }
 }
 

@@ -1,5 +1,6 @@
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { TextArea } from '../components/field.tsx';
+import { FileButton } from '../components/file-button.tsx';
 import { SegmentedControl } from '../components/tabs.tsx';
 import { formatBytes } from '../format.ts';
 import { type DraftRecord, jsonRecordOf } from './draft.ts';
@@ -41,6 +42,8 @@ export function RecordEditor({
             onChange={(kind) => change({ ...record, kind })}
           />
           <FileButton
+            label="Load file"
+            accept="text/*,.json,.txt,.md,.csv,.eml,.html,.xml,.log"
             onFile={async (file) => {
               const read = await recordOf(file);
               if (typeof read === 'string') setFileError(read);
@@ -70,31 +73,6 @@ export function RecordEditor({
         }
       />
     </section>
-  );
-}
-
-/** A button that reads one file. */
-function FileButton({ onFile }: { readonly onFile: (file: File) => unknown }) {
-  const id = useId();
-  return (
-    <span class="file-button">
-      <input
-        id={id}
-        type="file"
-        class="visually-hidden"
-        accept="text/*,.json,.txt,.md,.csv,.eml,.html,.xml,.log"
-        onChange={(event) => {
-          const input = event.currentTarget;
-          const file = input.files?.[0];
-          // The same file can be chosen again.
-          input.value = '';
-          if (file !== undefined) onFile(file);
-        }}
-      />
-      <label for={id} class="button secondary small">
-        Load file
-      </label>
-    </span>
   );
 }
 

@@ -1,11 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Badge } from '../components/badge.tsx';
-import { Button, ButtonLink } from '../components/button.tsx';
+import { Button } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { EmptyState } from '../components/states.tsx';
+import { CreditLink } from '../credit-link.tsx';
 import { formatDuration, formatMoney, formatNumber } from '../format.ts';
-import { organizationPath } from '../page.ts';
-import { may } from '../session.ts';
 import { AnswerCard, type AnswerColumn } from './answer-card.tsx';
 import { hasOrder, runName, shownAnswer } from './asked.ts';
 import type { Comparison, Outcome, Run } from './use-runs.ts';
@@ -232,17 +231,6 @@ function Trouble({
       )}
       .{request_id !== null && ' Nothing was charged.'}
     </Notice>
-  );
-}
-
-/** A link to buy credit, for members who may. */
-export function CreditLink({ organization_id }: { readonly organization_id: string }) {
-  return may('top_up') ? (
-    <ButtonLink kind="primary" href={organizationPath(organization_id, 'billing')}>
-      Add credit
-    </ButtonLink>
-  ) : (
-    <span>An owner, admin or billing member can add credit.</span>
   );
 }
 

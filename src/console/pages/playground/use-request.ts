@@ -1,9 +1,9 @@
 import { useMemo, useState } from 'preact/hooks';
-import { isJsonObject, type JsonObject, type JsonValue, jsonValueOf } from '../../../json/json-value.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { readJson } from '../../../json/read-json.ts';
 import type { Mode } from '../../../questions/question.ts';
 import { bodyOf, type Draft, draftOf, withNewKeys } from './draft.ts';
-import { EXAMPLES, type Example } from './examples.ts';
+import { EXAMPLES, type Example, exampleBody } from './examples.ts';
 import type { KeptDraft } from './kept-work.ts';
 import { prettyJson } from './pretty-json.ts';
 
@@ -148,8 +148,8 @@ export function objectIn(text: string): JsonObject<JsonValue> | null {
   }
 }
 
-function draftOfExample({ state, questions }: Example): Draft {
-  const read = draftOf(jsonValueOf({ state, questions }));
+function draftOfExample(example: Example): Draft {
+  const read = draftOf(exampleBody(example));
   return typeof read === 'string' ? EMPTY_DRAFT : read.draft;
 }
 

@@ -4,6 +4,7 @@ import { writeJson } from '../../../json/write-json.ts';
 import type { Mode } from '../../../questions/question.ts';
 import type { DecisionResponse } from '../../api/playground.ts';
 import { type ApiError, api, asApiError, callWithHeaders } from '../client.ts';
+import { pause } from '../pause.ts';
 import { type AskedQuestion, askedQuestions, type Order, reversed } from './asked.ts';
 
 const MODES: readonly Mode[] = ['fast', 'consistent'];
@@ -242,17 +243,4 @@ async function ask({ organization_id, key_id, text, signal }: Question): Promise
 function ignoredFields(headers: Headers): readonly string[] {
   const names = headers.get('tds-ignored-fields');
   return names === null ? [] : names.split(', ').map(decodeURIComponent);
-}
-
-/** Resolves after that time, or as soon as the signal is aborted. */
-function pause(duration_ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, duration_ms);
-    signal.addEventListener('abort', end);
-  });
 }

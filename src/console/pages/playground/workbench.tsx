@@ -1,44 +1,34 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { writeJson } from '../../../json/write-json.ts';
-import { Button, ButtonLink } from '../components/button.tsx';
+import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { Select, TextArea } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { SegmentedControl, Tabs } from '../components/tabs.tsx';
 import { formatCount, formatMoney, formatNumber } from '../format.ts';
 import { organizationPath } from '../page.ts';
+import type { Setup } from './asking-setup.ts';
 import { Code } from './code.tsx';
 import { bodyOf, complaintsAbout, type Draft, draftOf, emptyPartsOf } from './draft.ts';
 import { EXAMPLES } from './examples.ts';
 import { type KeptRun, type KeptWork, keepDraft, keeps_work } from './kept-work.ts';
+import { KeyChoice, keyOf } from './key-choice.tsx';
 import { LeftOutNotice } from './left-out.tsx';
 import { LinkButton } from './link-button.tsx';
+import { MissingParts } from './missing-parts.tsx';
 import { THRESHOLD_DEFAULT } from './question-fields.tsx';
 import { QuestionsEditor } from './questions.tsx';
 import { RawResponse } from './raw-response.tsx';
 import { RecentRuns } from './recent-runs.tsx';
 import { RecordEditor } from './record.tsx';
 import { recordedAnswers } from './recorded-answers.ts';
-import { CreditLink, Results } from './results.tsx';
+import { Results } from './results.tsx';
 import { SavedRequests } from './saved-requests.tsx';
 import { useKeptWork } from './use-kept-work.ts';
 import { useLinkedRequest } from './use-linked-request.ts';
 import { MODES, modeOf, objectIn, useRequest } from './use-request.ts';
 import { type Asked, useRuns } from './use-runs.ts';
 import { useTokenCount } from './use-token-count.ts';
-
-/** The facts of the organization that a request needs. */
-export interface Setup {
-  readonly keys: readonly { readonly id: string; readonly name: string; readonly project_id: string }[];
-  readonly projects: readonly { readonly id: string; readonly name: string }[];
-  readonly models: readonly {
-    readonly id: string;
-    readonly context_tokens: number;
-    readonly input_price_micros_per_million_tokens: number;
-  }[];
-  /** True if the organization has credit, and a tier with API access. */
-  readonly can_pay: boolean;
-}
 
 /** As in `style.css`. */
 const SIDE_BY_SIDE = '(width >= 960px)';
@@ -79,15 +69,11 @@ export function Workbench({
   readonly work: KeptWork;
 }) {
   const kept = useKeptWork(scope, work);
-  const { keys, projects, models, can_pay } = setup;
-  const asked_projects = projects.filter(({ id }) => keys.some((key) => key.project_id === id));
-  const kept_project = projects.find(({ id }) => id === work.draft?.project_id);
-  const [project_id, setProject] = useState(
-    kept_project?.id ?? asked_projects[0]?.id ?? projects[0]?.id ?? '',
-  );
-  const keys_of_project = keys.filter((key) => key.project_id === project_id);
+  const { keys, models, can_pay } = setup;
+  const [chosen_project, setProject] = useState(work.draft?.project_id);
   const [chosen_key, setKey] = useState(work.draft?.key_id ?? undefined);
-  const key_id = (keys_of_project.find(({ id }) => id === chosen_key) ?? keys_of_project[0])?.id;
+  const chosen = { project_id: chosen_project, key_id: chosen_key };
+  const { project_id, keys_of_project, key_id } = keyOf(setup, chosen);
 
   const request = useRequest(
     work.draft,
@@ -203,28 +189,7 @@ export function Workbench({
 
   return (
     <>
-      {keys.length === 0 && (
-        <Notice
-          tone="warning"
-          title="There is no API key yet."
-          actions={
-            <ButtonLink kind="primary" href={organizationPath(organization_id, 'keys')}>
-              Create a key
-            </ButtonLink>
-          }
-        >
-          The playground asks with a key of the organization, so that its project pays and shows the usage.
-        </Notice>
-      )}
-      {!can_pay && (
-        <Notice
-          tone="warning"
-          title="There is no credit to ask with."
-          actions={<CreditLink organization_id={organization_id} />}
-        >
-          Every answer is paid from the organization's credit. An example costs less than a tenth of a cent.
-        </Notice>
-      )}
+      <MissingParts organization_id={organization_id} setup={setup} />
       <div class="playground-setup">
         <div class="playground-examples">
           <span class="muted">Examples</span>
@@ -298,24 +263,13 @@ export function Workbench({
           )}
           <section class="panel padded playground-part" aria-label="Run with">
             <div class="playground-choices">
-              <Select
-                label="Project"
-                name="project"
-                options={projects.map(({ id, name }) => ({ value: id, label: name }))}
-                value={project_id}
-                onChange={setProject}
-              />
-              <Select
-                label="API key"
-                name="key"
-                options={
-                  keys_of_project.length === 0
-                    ? [{ value: '', label: 'None' }]
-                    : keys_of_project.map(({ id, name }) => ({ value: id, label: name }))
-                }
-                value={key_id ?? ''}
-                is_disabled={keys_of_project.length === 0}
-                onChange={setKey}
+              <KeyChoice
+                setup={setup}
+                keys={keys_of_project}
+                project_id={project_id}
+                key_id={key_id}
+                onProject={setProject}
+                onKey={setKey}
               />
               <Select
                 label="Model"

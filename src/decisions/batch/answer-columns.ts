@@ -1,9 +1,18 @@
-import type { RequestedQuestion } from '../../decisions/request.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
-import { classesOf } from '../../questions/question.ts';
+import type { QuestionType } from '../../questions/question.ts';
 
 /** A cell of a row. */
 export type Cell = string | number;
+
+/** A question whose answers are columns. */
+export interface ColumnQuestion {
+  readonly id: string;
+  readonly type: QuestionType;
+  /** Null for none. */
+  readonly threshold: number | null;
+  /** The names of a choice's options, or the numbers of a score's levels. */
+  readonly classes: readonly string[];
+}
 
 /** The path of a value in an answer, with its heading. */
 interface Column {
@@ -27,7 +36,7 @@ const AFTER: readonly Column[] = [
 export class AnswerColumns {
   readonly #columns: readonly Column[];
 
-  constructor(questions: readonly RequestedQuestion[]) {
+  constructor(questions: readonly ColumnQuestion[]) {
     this.#columns = [...BEFORE, ...questions.flatMap(columnsOf), ...AFTER];
   }
 
@@ -41,9 +50,8 @@ export class AnswerColumns {
   }
 }
 
-function columnsOf({ id, question, threshold }: RequestedQuestion): readonly Column[] {
+function columnsOf({ id, type, threshold, classes }: ColumnQuestion): readonly Column[] {
   const answer = ['answers', id];
-  const { type } = question;
   const main = { heading: id, path: [...answer, type] };
   const part = (name: string) => ({ heading: `${id}.${name}`, path: [...answer, name] });
   switch (type) {
@@ -54,7 +62,7 @@ function columnsOf({ id, question, threshold }: RequestedQuestion): readonly Col
       return [
         main,
         part('confidence'),
-        ...classesOf(question).map((name) => ({
+        ...classes.map((name) => ({
           heading: `${id}.${name}`,
           path: [...answer, 'probabilities', name],
         })),

@@ -1,0 +1,46 @@
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { Elysia } from 'elysia';
+import { Refusal } from '../../errors.ts';
+import { answerBatch } from '../../http/batch-route.ts';
+import type { RequestContexts } from '../../http/context.ts';
+import { IDEMPOTENCY_KEY_HEADER } from '../../http/decision-routes.ts';
+import { refusedByPort } from './refusals.ts';
+import { Id, OrganizationParams } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+import { requireKeyOf } from './within-organization.ts';
+
+const BatchParams = Type.Composite([OrganizationParams, Type.Object({ key_id: Id })]);
+
+/**
+ * The idempotency key of a batch of the page: 256 random bits or more. The hashes of its rows are keyed with it, so that
+ * nobody may be able to guess it. The secret of the API key is not known here.
+ */
+const RunKey = Type.String({ pattern: '^[\\w-]{43,255}$' });
+
+/**
+ * Returns the route of the Batch page: a batch with a key of the organization, named by its id. The lines, their answers
+ * and their charges are those of `POST /v1/decisions/batch`. No record is stored.
+ */
+export function batchRoutes(services: ConsoleServices, contexts: RequestContexts) {
+  const { sign_in } = services;
+  return new Elysia({ prefix: '/organizations/:organization_id/batch' })
+    .use(signedIn(services, (session) => sign_in.countBatch(session)))
+    .post(
+      '/:key_id',
+      async ({ actor, request, params }) => {
+        const { key_id } = params;
+        await requireKeyOf(services.store, actor, params, 'use_keys');
+        const run_key = request.headers.get(IDEMPOTENCY_KEY_HEADER);
+        if (!Value.Check(RunKey, run_key)) throw refusedByPort(new Refusal('invalid_idempotency_key'));
+        const context = contexts.of(request);
+        context.endpoint = '/console/batch';
+        const key = { key_id, client_secret: run_key };
+        const answered = await answerBatch(services.decisions, key, request, context);
+        if (answered instanceof Refusal) throw refusedByPort(answered);
+        return answered;
+      },
+      { parse: 'none', params: BatchParams },
+    );
+}

@@ -1,0 +1,75 @@
+import { AnswerColumns, type Cell, type ColumnQuestion } from '../../../decisions/batch/answer-columns.ts';
+import { isJsonObject, type JsonValue } from '../../../json/json-value.ts';
+import type { QuestionType } from '../../../questions/question.ts';
+import { csvLine } from '../../../usage/csv.ts';
+import type { AskedQuestion } from '../playground/asked.ts';
+import { parsed } from './batch-run.ts';
+import { cellsOf, type RowFile } from './row-file.ts';
+
+/** Formats of a download. */
+export type DownloadFormat = 'csv' | 'jsonl';
+
+/** The rows of a batch, and the answers that have come. */
+export interface AnsweredRows {
+  readonly file: RowFile;
+  readonly questions: readonly AskedQuestion[];
+  readonly answers: ReadonlyMap<number, string>;
+}
+
+/** Gives the reader a file with all rows in their order, each with its answer or error where it has one. */
+export function download(rows: AnsweredRows, format: DownloadFormat): void {
+  const parts = format === 'csv' ? csvParts(rows) : jsonParts(rows);
+  const url = URL.createObjectURL(new Blob([...parts]));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `${rows.file.name.replace(/\.\w+$/, '')}-answers.${format}`;
+  link.click();
+  // The browser has taken the content by the next task.
+  setTimeout(() => URL.revokeObjectURL(url));
+}
+
+function* csvParts({ file, questions, answers }: AnsweredRows): Generator<string> {
+  const columns = new AnswerColumns(questions.map(columnOf));
+  // The first column of an answer is its id, which the row has no use for.
+  const headings = [...columns.headings.slice(1), 'error'];
+  const named = headings.map((name) => (file.columns.includes(name) ? `answer.${name}` : name));
+  yield csvLine([...file.columns, ...named]);
+  for (const [at, row] of file.rows.entries()) {
+    const answer = parsed(answers.get(at + 1) ?? '');
+    const cells = answer === null ? columns.headings.map(() => '') : columns.row(answer);
+    const error = messageOf(answer?.get('error'));
+    yield csvLine([...cellsOf(row, file.columns).map(ownCell), ...cells.slice(1), error]);
+  }
+}
+
+function* jsonParts({ file, answers }: AnsweredRows): Generator<string> {
+  for (const [at, row] of file.rows.entries()) {
+    yield `{"row":${at + 1},"data":${row},"answer":${answers.get(at + 1) ?? 'null'}}\n`;
+  }
+}
+
+function columnOf({ id, type, threshold, labels }: AskedQuestion): ColumnQuestion {
+  return { id, type, threshold, classes: classesOf(type, labels) };
+}
+
+function classesOf(type: QuestionType, labels: readonly string[]): readonly string[] {
+  switch (type) {
+    case 'noul':
+    case 'choice':
+      return labels;
+    case 'score':
+      return labels.map((_, level) => String(level));
+  }
+}
+
+/** A number of the file stays one: as a text, a negative one would be taken for a formula. */
+function ownCell(text: string): Cell {
+  const number = Number(text);
+  return String(number) === text ? number : text;
+}
+
+/** Returns the sentence of an error; empty where there is none. */
+export function messageOf(error: JsonValue | undefined): string {
+  const message = isJsonObject(error) ? error.get('message') : undefined;
+  return typeof message === 'string' ? message : '';
+}

@@ -1,0 +1,286 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { parse } from 'csv-parse/sync';
+import type { Page } from 'playwright-core';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { creditByHand } from '../../../src/payments/credit.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { Gate, intercepted } from '../../support/faults.ts';
+import { instantEngine } from '../../support/instant-engine.ts';
+import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
+import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { visit } from './visitor.ts';
+
+setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
+
+const program = chromiumPath();
+
+/** Rows of a file, of which the last has no record. */
+const ROWS = 40;
+const CSV = [
+  'number,message,amount',
+  ...Array.from(
+    { length: ROWS - 1 },
+    (_, at) => `${at + 1},"The zebra ate my order ""${at + 1}"", twice",-5`,
+  ),
+  `${ROWS},,0`,
+].join('\n');
+const ANSWERED = ROWS - 1;
+
+describe.skipIf(program === null)('the Batch page', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  /** The model waits at it while it is there. */
+  let gate: Gate | null = null;
+
+  beforeAll(async () => {
+    made = await startTestConsole({
+      cold: false,
+      openEngine: async () =>
+        intercepted(instantEngine(await embeddedEngine()), async (run) => {
+          await gate?.pass();
+          return await run();
+        }),
+    });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  let count = 0;
+  /** Somebody with credit and a key. */
+  async function customer(): Promise<Person> {
+    const person = await addPerson(made, { email: `person${++count}@example.com` });
+    const { organization_id, default_project_id: project_id } = person;
+    await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
+    await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Batches' });
+    return person;
+  }
+
+  const open = (person: Person, view = VIEWS[2]) =>
+    visit(browser, made, `/console/o/${person.organization_id}/batch`, {
+      person,
+      ...(view === undefined ? {} : { view }),
+    });
+  const give = (page: Page, name: string, content: string | Uint8Array) =>
+    page.getByLabel('Choose file').setInputFiles({
+      name,
+      mimeType: 'text/csv',
+      buffer: Buffer.from(content),
+    });
+  const questions = (page: Page) => page.getByRole('combobox', { name: 'Questions' });
+  const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
+  async function spent_micros({ organization_id }: Person): Promise<number> {
+    const found = await made.service.accounts.store.accounts.findOrganization(organization_id);
+    return 25_000_000 - (found?.credit_micros ?? Number.NaN);
+  }
+
+  async function downloaded(page: Page, name: string): Promise<string> {
+    const [file] = await Promise.all([page.waitForEvent('download'), button(page, name).click()]);
+    return readFileSync(await file.path(), 'utf8');
+  }
+
+  const NUMBER = /([\d,]+) tokens? · \$([\d.]+)/;
+
+  test('a CSV file is asked about row by row, at the price that was told, and downloaded with its answers', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await give(page, 'tickets.csv', CSV);
+    await page.getByText(`${ROWS} rows, 3 columns`).waitFor();
+    expect(await page.getByLabel('Record').inputValue()).toBe('=message');
+    await questions(page).selectOption('example Support message');
+    const price = page.getByText(NUMBER);
+    await price.waitFor();
+    const told_usd = Number(NUMBER.exec((await price.textContent()) ?? '')?.[2]);
+
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
+    const spent = await spent_micros(person);
+    expect(spent).toBeGreaterThan(0);
+    // A row of each length stands for the others.
+    expect(Math.abs(told_usd * 1e6 - spent) / spent).toBeLessThan(0.1);
+
+    const [headings = [], ...rows] = parse(await downloaded(page, 'Download CSV'));
+    expect(headings.slice(0, 5)).toEqual(['number', 'message', 'amount', 'refund', 'refund.decision']);
+    const at = (name: string) => headings.indexOf(name);
+    expect(rows).toHaveLength(ROWS);
+    for (const [index, row] of rows.slice(0, ANSWERED).entries()) {
+      expect(row.slice(0, 3)).toEqual([
+        String(index + 1),
+        `The zebra ate my order "${index + 1}", twice`,
+        '-5',
+      ]);
+      expect(Number(row[at('refund')])).toBeWithin(0, 1.000001);
+      const team = ['billing', 'shipping', 'technical', 'sales'];
+      const sum = team.reduce((all, name) => all + Number(row[at(`team.${name}`)]), 0);
+      expect(sum).toBeCloseTo(1, 5);
+      expect(row[at('error')]).toBe('');
+    }
+    expect(rows.at(-1)?.[at('error')]).toBe('The row has no record.');
+    const cost = rows.reduce((sum, row) => sum + Math.round(Number(row[at('cost_usd')]) * 1e6), 0);
+    expect(cost).toBe(spent);
+    const lines = (await downloaded(page, 'Download JSONL')).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).row)).toEqual(
+      Array.from({ length: ROWS }, (_, row) => row + 1),
+    );
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      data: { number: '1' },
+      answer: { object: 'decision', usage: { decisions: 3 } },
+    });
+    expect(JSON.stringify(await made.service.everything())).not.toContain('zebra');
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('a page that is left in the middle goes on with the rows that have no answer, and no row is charged twice', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await give(page, 'tickets.csv', CSV);
+    await page.getByText(NUMBER).waitFor();
+    gate = new Gate();
+    await button(page, 'Run').click();
+    await gate.reached;
+    // Nobody reads the answers of the rows that are under way, whether these are charged or not.
+    await page.reload();
+    gate.open();
+    gate = null;
+    await page.getByText(`${ROWS} rows, 3 columns`).waitFor();
+    await page.getByRole('button', { name: /^(Run|Go on)$/ }).click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await page.reload();
+    await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
+    const rows = parse(await downloaded(page, 'Download CSV')).slice(1);
+    const [headings = []] = parse(await downloaded(page, 'Download CSV'));
+    const at = headings.indexOf('cost_usd');
+    const cost = rows.reduce((sum, row) => sum + Math.round(Number(row[at]) * 1e6), 0);
+    expect(await spent_micros(person)).toBe(cost);
+  });
+
+  test('it pauses after the rows that were sent, goes on, and starts over only when that is confirmed', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await give(page, 'tickets.csv', CSV);
+    await page.getByText(NUMBER).waitFor();
+    gate = new Gate();
+    await button(page, 'Run').click();
+    await gate.reached;
+    await button(page, 'Pause').click();
+    gate.open();
+    gate = null;
+    await button(page, 'Go on').waitFor();
+    // So many are in the first request.
+    await page.getByText('32 rows answered').waitFor();
+    expect(await page.getByLabel('Record').isDisabled()).toBe(true);
+    await button(page, 'Go on').click();
+    await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
+    await button(page, 'Start over').click();
+    await button(page, 'Delete the answers').click();
+    await button(page, 'Run').waitFor();
+    expect(await page.getByLabel('Record').isDisabled()).toBe(false);
+    expect(await page.getByText('rows answered').count()).toBe(0);
+  });
+
+  test('questions are those of saved requests, and stay chosen', async () => {
+    const person = await customer();
+    await using opened = await visit(browser, made, `/console/o/${person.organization_id}/playground`, {
+      person,
+    });
+    const { page } = opened;
+    await button(page, 'Product review').click();
+    await page.getByRole('button', { name: 'Saved requests' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill('My questions');
+    await page.getByRole('dialog').getByRole('button', { name: 'Save this request' }).click();
+    await page.getByRole('button', { name: 'Saved requests (1)' }).waitFor();
+    await page.getByRole('link', { name: 'Batch' }).click();
+    await give(page, 'lines.jsonl', '{"text":"It is great."}\n\n{"text":"It broke.","stars":1}\n');
+    await page.getByText('2 rows, 2 columns').waitFor();
+    expect(await page.getByLabel('Record').inputValue()).toBe('=text');
+    expect(await questions(page).inputValue()).toBe('saved My questions');
+    await page.getByLabel('Record').selectOption('*');
+    await page.getByText('{"text":"It broke.","stars":1}').waitFor();
+    await page.getByRole('link', { name: 'Usage' }).click();
+    await page.getByRole('heading', { name: 'Usage' }).waitFor();
+    await page.getByRole('link', { name: 'Batch' }).click();
+    await page.getByText('2 rows, 2 columns').waitFor();
+    expect(await page.getByLabel('Record').inputValue()).toBe('*');
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('a run that the credit ends says so, and goes on after a top-up', async () => {
+    const person = await addPerson(made, { email: 'poor@example.com' });
+    const { organization_id, default_project_id: project_id } = person;
+    const { accounts } = made.service;
+    await creditByHand(accounts, OPERATOR, { organization_id, amount_micros: 5_000_000 });
+    await createKey(accounts, OPERATOR, { project_id, name: 'Batches' });
+    await made.service.execute(
+      `UPDATE organizations SET credit_micros = 200 WHERE id = '${organization_id}'`,
+    );
+    await using opened = await open(person);
+    const { page } = opened;
+    await give(page, 'tickets.csv', CSV);
+    await page.getByText('The credit may not be enough for all rows.').waitFor();
+    await button(page, 'Run').click();
+    await page.getByText('The run has stopped.').waitFor();
+    await page.getByRole('link', { name: 'Add credit' }).waitFor();
+    await creditByHand(accounts, OPERATOR, { organization_id, amount_micros: 5_000_000 });
+    await button(page, 'Go on').click();
+    await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
+  });
+
+  test('a file that is no batch gets a sentence on what to mend', async () => {
+    await using opened = await open(await customer());
+    const files: readonly (readonly [name: string, content: string | Uint8Array, sentence: string])[] = [
+      [
+        'tickets.xlsx',
+        'PK',
+        'tickets.xlsx is no CSV and no JSONL: its name must end in .csv,.tsv,.jsonl,.ndjson.',
+      ],
+      [
+        'latin.csv',
+        new Uint8Array([0x61, 0x0a, 0xe9]),
+        'latin.csv is not a text in UTF-8: save it again as UTF-8.',
+      ],
+      ['empty.csv', '', 'empty.csv has no rows.'],
+      ['only.csv', 'a,b\n', 'only.csv has no rows.'],
+      ['short.csv', 'a,b\n1,2\n3\n', 'short.csv: line 3 has not as many cells as the first line.'],
+      ['open.csv', 'a,b\n1,"2\n', 'open.csv: line 2 opens a quotation mark that is never closed.'],
+      [
+        'quote.csv',
+        'a,b\n1,2"3"\n',
+        'quote.csv: line 2 has a quotation mark within a cell. It must be doubled, and the cell in quotation marks.',
+      ],
+      ['twice.csv', 'a,a\n1,2\n', 'twice.csv: two columns have the name "a". Give each a name of its own.'],
+      ['bad.jsonl', '{"a":1}\n\n{"a":\n', 'bad.jsonl: line 3 is not a JSON object.'],
+      ['list.jsonl', '[1]\n', 'list.jsonl: line 1 is not a JSON object.'],
+    ];
+    for (const [name, content, sentence] of files) {
+      await give(opened.page, name, content);
+      await opened.page.getByRole('alert').getByText(sentence, { exact: true }).waitFor();
+    }
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test.each(VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
+    await using opened = await open(await customer(), view);
+    const { page } = opened;
+    await page.getByText('Drop a CSV or JSONL file here').waitFor();
+    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+    await opened.photograph(`batch-empty-${view.name}`);
+    const name = `${'long'.repeat(30)}.csv`;
+    await give(page, name, CSV.replace('amount', 'amount'.repeat(20)));
+    await page.getByText(NUMBER).waitFor();
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+    await opened.photograph(`batch-${view.name}`);
+    expect(opened.complaints).toEqual([]);
+  });
+});
