@@ -7,7 +7,6 @@ import type { BatchLines, LineRequest } from '../decisions/batch/lines.ts';
 import type { LineId } from '../decisions/batch/schemas.ts';
 import type { KnownCaller } from '../decisions/check-request.ts';
 import type { DecisionOutcome } from '../decisions/decide.ts';
-import { ignoredFieldNames } from '../decisions/ignored-fields.ts';
 import type { WrittenDecision } from '../decisions/schemas.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { Identifiers } from '../identifiers.ts';
@@ -19,7 +18,7 @@ import type { Tracing } from '../ops/tracing.ts';
 import { parseJson } from './body.ts';
 import type { BodyLine } from './body-lines.ts';
 import type { RequestContext } from './context.ts';
-import { answerDecision, type DecisionRouteServices } from './decision-routes.ts';
+import { answerDecision, type DecisionRouteServices, unreadParts } from './decision-routes.ts';
 import { type Draining, stopping } from './draining.ts';
 import { spendRefusal } from './refusal-gate.ts';
 import { logRequest, observeRequest } from './request-records.ts';
@@ -280,16 +279,10 @@ function keyOfLine(batch_key: string | null, id: LineId): string | null {
 function answerLine(
   { id, line, request_id }: LinePlace,
   { id: decision_id, ...decision }: WrittenDecision,
-  {
-    ignored_fields: ignored = [],
-    record_tokens_left_out: left_out,
-    is_replayed: replayed,
-  }: Omit<LineOutcome, 'result'>,
+  { is_replayed: replayed, ...about }: Omit<LineOutcome, 'result'>,
 ): string {
-  const ignored_fields = ignored.length === 0 ? undefined : ignoredFieldNames(ignored);
-  const record_tokens_left_out = left_out === null || left_out === 0 ? undefined : left_out;
-  const unread = { ignored_fields, record_tokens_left_out };
-  return `${writeJson({ id, line, request_id, decision_id, ...decision, replayed, ...unread })}\n`;
+  const written = { id, line, request_id, decision_id, ...decision, replayed, ...unreadParts(about) };
+  return `${writeJson(written)}\n`;
 }
 
 function errorLine({ id, line, request_id }: LinePlace, { type, code, message, param }: Refusal): string {

@@ -2,7 +2,7 @@ import { extractKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import { type DecisionCall, type DecisionOutcome, decide } from '../decisions/decide.ts';
-import { ignoredFieldsHeader } from '../decisions/ignored-fields.ts';
+import { ignoredFieldNames, ignoredFieldsHeader } from '../decisions/ignored-fields.ts';
 import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
 import { OpenAiDecisionRequestSchema, OpenAiDecisionSchema } from '../decisions/openai/schemas.ts';
 import type { DecisionServices } from '../decisions/ports.ts';
@@ -306,14 +306,25 @@ export function headersOf(
   return { ...rateHeaders(rate), 'service-processing-ms': elapsed_ms.toFixed(3), ...unread };
 }
 
+/** The unread parts of a request; absent where they are not known. */
+interface UnreadParts {
+  readonly ignored_fields?: readonly string[] | undefined;
+  readonly record_tokens_left_out?: number | null | undefined;
+}
+
+/** Returns the unread parts of a request for an answer that has no headers of its own; only those that there are. */
+export function unreadParts({ ignored_fields = [], record_tokens_left_out: left_out }: UnreadParts) {
+  return {
+    ignored_fields: ignored_fields.length === 0 ? undefined : ignoredFieldNames(ignored_fields),
+    record_tokens_left_out: left_out === null || left_out === 0 ? undefined : left_out,
+  };
+}
+
 /** Returns the headers about unread parts of a request, if any. */
 export function readingHeaders({
   ignored_fields = [],
   record_tokens_left_out = null,
-}: {
-  readonly ignored_fields?: readonly string[] | undefined;
-  readonly record_tokens_left_out?: number | null | undefined;
-}): Readonly<Record<string, string>> {
+}: UnreadParts): Readonly<Record<string, string>> {
   return {
     ...(ignored_fields.length === 0 ? {} : { [IGNORED_FIELDS_HEADER]: ignoredFieldsHeader(ignored_fields) }),
     ...((record_tokens_left_out ?? 0) === 0 ? {} : { [LEFT_OUT_HEADER]: String(record_tokens_left_out) }),

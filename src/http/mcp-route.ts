@@ -13,7 +13,7 @@ import { dollarsOf } from '../money.ts';
 import type { UsageReader } from '../usage/usage-reader.ts';
 import { readJsonBody } from './body.ts';
 import type { RequestContext } from './context.ts';
-import { answerDecision, type DecisionRouteServices } from './decision-routes.ts';
+import { answerDecision, type DecisionRouteServices, unreadParts } from './decision-routes.ts';
 import { modelsOf } from './model-routes.ts';
 import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
@@ -187,7 +187,7 @@ async function decideTool(
   } as const;
   const { outcome } = await answerDecision(services, asked, request, context);
   const { result } = outcome;
-  if (!(result instanceof Refusal)) return toolResult(result);
+  if (!(result instanceof Refusal)) return toolResult({ ...result, ...unreadParts(outcome) });
   spendRefusal(services, context, result);
   const param = result.param === 'state' ? 'record' : result.param;
   const { code, message, retry_after_s } = result;

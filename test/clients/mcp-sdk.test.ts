@@ -79,6 +79,13 @@ describe.each([
     expect(used).toMatchObject({ days: 30, requests: 2, questions: 6, input_tokens: 2 * usage.input_tokens });
   });
 
+  test('is told which fields of its questions nothing read', async () => {
+    await using client = await connected(transportFor((await addAccount(service)).key));
+    const questions = { refund: { ...ALL_TYPES.refund, threshhold: 0.9 } };
+    const { text } = await call(client, 'decide', { ...ARGUMENTS, questions });
+    expect(JSON.parse(text).ignored_fields).toEqual(['threshhold']);
+  });
+
   test('reads of a refusal as an error of the tool, and pays nothing', async () => {
     const account = await addAccount(service);
     const before = await booksOf(service, account);
