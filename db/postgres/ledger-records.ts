@@ -2,8 +2,8 @@ import { eq, sql } from 'drizzle-orm';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import { RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { LedgerRecords, PaymentMovement } from '../../src/ledger/ledger-records.ts';
+import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import { ledgerEntries, organizations } from './schema.ts';
 
 /**

@@ -8,8 +8,8 @@ import type {
   MovementQuestion,
   MovementReader,
 } from '../../src/ledger/movement-reader.ts';
+import { firstRow } from '../records/first-row.ts';
 import type { Executor, PgDb } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import { ofOrganization } from './of-organization.ts';
 import { readOneState } from './one-state.ts';
 import { ledgerDays, ledgerEntries, organizations, payments } from './schema.ts';

@@ -1,6 +1,6 @@
 import { desc } from 'drizzle-orm';
+import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import { lastWriter } from './program-versions.ts';
 import { ledgerEntries } from './schema.ts';
 

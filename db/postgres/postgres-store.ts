@@ -1,14 +1,14 @@
 import type { Records, Store } from '../../src/store.ts';
 import { KeyChanges, noKeyChange } from '../key-changes.ts';
-import { PostgresAccountRecords } from './account-records.ts';
-import { PostgresCatalogRecords } from './catalog-records.ts';
+import { SqlAccountRecords } from '../records/account-records.ts';
+import { SqlCatalogRecords } from '../records/catalog-records.ts';
+import { SqlInvitationRecords } from '../records/invitation-records.ts';
+import { SqlPaymentRecords } from '../records/payment-records.ts';
+import { SqlTrailRecords } from '../records/trail-records.ts';
 import type { Executor, PgDb } from './connection.ts';
 import { PostgresIdempotencyRecords } from './idempotency-records.ts';
-import { PostgresInvitationRecords } from './invitation-records.ts';
 import { PostgresKeyRecords } from './key-records.ts';
 import { PostgresLedgerRecords } from './ledger-records.ts';
-import { PostgresPaymentRecords } from './payment-records.ts';
-import { PostgresTrailRecords } from './trail-records.ts';
 import { Transactions, type TransactionsOptions } from './transactions.ts';
 import { PostgresUsageRecords } from './usage-records.ts';
 
@@ -60,14 +60,14 @@ export class PostgresStore implements Store {
 /** Returns the records as the pool or one open transaction sees them. */
 function recordsThrough(executor: Executor, noteKeyChange: () => void): Records {
   return {
-    accounts: new PostgresAccountRecords(executor, noteKeyChange),
-    invitations: new PostgresInvitationRecords(executor),
+    accounts: new SqlAccountRecords(executor, noteKeyChange),
+    invitations: new SqlInvitationRecords(executor),
     keys: new PostgresKeyRecords(executor, noteKeyChange),
-    catalog: new PostgresCatalogRecords(executor),
-    payments: new PostgresPaymentRecords(executor),
+    catalog: new SqlCatalogRecords(executor),
+    payments: new SqlPaymentRecords(executor),
     usage: new PostgresUsageRecords(executor),
     ledger: new PostgresLedgerRecords(executor),
-    trail: new PostgresTrailRecords(executor),
+    trail: new SqlTrailRecords(executor),
     idempotency: new PostgresIdempotencyRecords(executor),
   };
 }

@@ -1,7 +1,7 @@
 import { desc, sql } from 'drizzle-orm';
 import type { Writer } from '../../src/database.ts';
+import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import { programVersions } from './schema.ts';
 
 /** Records that this version writes the database, whose schema must be this program's. */

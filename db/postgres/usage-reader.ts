@@ -14,8 +14,8 @@ import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usa
 import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { type LatencyPercentiles, UsageSum } from '../../src/usage/usage-sum.ts';
 import { valuesIn } from '../../src/usage/usage-values.ts';
+import { firstRow } from '../records/first-row.ts';
 import type { Executor, PgDb } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import { ofOrganization } from './of-organization.ts';
 import { readOneState } from './one-state.ts';
 import { usageDays, usageRecords } from './schema.ts';

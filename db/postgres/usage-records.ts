@@ -12,8 +12,8 @@ import type {
   UsageScope,
 } from '../../src/usage/usage-records.ts';
 import type { UsageRow } from '../../src/usage/usage-row.ts';
+import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import { ofOrganization } from './of-organization.ts';
 import { PostgresRollUpRecords } from './roll-up-records.ts';
 import { apiKeys, organizations, projects, usageDays, usageRecords } from './schema.ts';

@@ -59,7 +59,10 @@ const READING = /^\s*select\b/i;
  * Returns the database adapter of better-auth. Each statement runs through `access`, outside of any transaction. A
  * statement sent directly to the connection could join another transaction, and be rolled back with it.
  */
-export function signInDatabase({ $client }: Pick<Db, '$client'>, access: Access): DBAdapterInstance {
+export function signInDatabase(
+  { $client }: Pick<Db, '$client'>,
+  access: Pick<Access, 'read' | 'write'>,
+): DBAdapterInstance {
   const run: AsyncRemoteCallback = (sql, params, method) => {
     const statement = () => $client.query<unknown, (string | number | null)[]>(sql);
     if (READING.test(sql)) return access.read(() => ({ rows: statement().values(...params) }));

@@ -1,16 +1,17 @@
 import type { Records, Store } from '../../src/store.ts';
 import { KeyChanges, noKeyChange } from '../key-changes.ts';
-import { SqliteAccountRecords } from './account-records.ts';
+import { SqlAccountRecords } from '../records/account-records.ts';
+import { SqlInvitationRecords } from '../records/invitation-records.ts';
+import { SqlPaymentRecords } from '../records/payment-records.ts';
+import { SqlTrailRecords } from '../records/trail-records.ts';
 import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
 import type { Db } from './connection.ts';
+import { executorThrough } from './executor.ts';
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts';
 import { SqliteIdempotencyRecords } from './idempotency-records.ts';
-import { SqliteInvitationRecords } from './invitation-records.ts';
 import { prepareKeyStatements, SqliteKeyRecords } from './key-records.ts';
 import { SqliteLedgerRecords } from './ledger-records.ts';
-import { SqlitePaymentRecords } from './payment-records.ts';
 import { SqliteLedger } from './sqlite-ledger.ts';
-import { SqliteTrailRecords } from './trail-records.ts';
 import { type Access, Transactions } from './transactions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
 
@@ -36,17 +37,20 @@ export class SqliteStore implements Store {
     const keyStatements = prepareKeyStatements(db);
     const catalogStatements = prepareCatalogStatements(db);
     const ledger = new SqliteLedger(db);
-    this.#recordsThrough = (access, noteKeyChange) => ({
-      accounts: new SqliteAccountRecords(db, access, noteKeyChange),
-      invitations: new SqliteInvitationRecords(db, access),
-      keys: new SqliteKeyRecords(db, access, keyStatements, commits, noteKeyChange),
-      catalog: new SqliteCatalogRecords(db, access, catalogStatements),
-      payments: new SqlitePaymentRecords(db, access),
-      usage: new SqliteUsageRecords(db, access),
-      ledger: new SqliteLedgerRecords(ledger, access),
-      trail: new SqliteTrailRecords(db, access),
-      idempotency: new SqliteIdempotencyRecords(db, access),
-    });
+    this.#recordsThrough = (access, noteKeyChange) => {
+      const executor = executorThrough(db.$client, access);
+      return {
+        accounts: new SqlAccountRecords(executor, noteKeyChange),
+        invitations: new SqlInvitationRecords(executor),
+        keys: new SqliteKeyRecords(executor, access, keyStatements, commits, noteKeyChange),
+        catalog: new SqliteCatalogRecords(executor, access, catalogStatements),
+        payments: new SqlPaymentRecords(executor),
+        usage: new SqliteUsageRecords(db, access),
+        ledger: new SqliteLedgerRecords(ledger, access),
+        trail: new SqlTrailRecords(executor),
+        idempotency: new SqliteIdempotencyRecords(db, access),
+      };
+    };
     this.#transactions = new Transactions(db, writes);
     this.outside = this.#transactions.outside;
     const outside = this.#recordsThrough(this.outside, this.#keyChanges.announce);

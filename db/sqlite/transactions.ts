@@ -16,6 +16,8 @@ export interface Access {
   read<T>(work: () => T): Promise<T>;
   /** Runs synchronous writes. Outside of a transaction they get their own. */
   write<T>(work: () => T): Promise<T>;
+  /** Runs `work` in the open transaction, or outside of any in its own, as `Transactions.run` does. */
+  transaction<T>(work: (access: Access) => Promise<T>): Promise<T>;
 }
 
 /** The work of a transaction awaited something other than its records. It was rolled back. */
@@ -84,6 +86,7 @@ export class Transactions {
   readonly outside: Access = {
     read: (work) => this.#readOutside(work),
     write: (work) => this.run((access) => access.write(work)),
+    transaction: (work) => this.run(work),
   };
 
   /**
@@ -212,6 +215,10 @@ class OpenTransaction implements Access {
 
   write<T>(work: () => T): Promise<T> {
     return this.read(work);
+  }
+
+  transaction<T>(work: (access: Access) => Promise<T>): Promise<T> {
+    return work(this);
   }
 }
 

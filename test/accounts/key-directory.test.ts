@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { noKeyChange } from '../../db/key-changes.ts';
+import { executorThrough } from '../../db/sqlite/executor.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { prepareKeyStatements, SqliteKeyRecords } from '../../db/sqlite/key-records.ts';
 import { Transactions } from '../../db/sqlite/transactions.ts';
@@ -295,9 +296,10 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
 test('times of last use join SQLite’s group commit, and a failed commit beside them does not lose them', async () => {
   const { db, remove } = temporaryDatabase();
   const commits = new GroupCommit(db);
+  const access = new Transactions(db).outside;
   const records = new SqliteKeyRecords(
-    db,
-    new Transactions(db).outside,
+    executorThrough(db.$client, access),
+    access,
     prepareKeyStatements(db),
     commits,
     noKeyChange,

@@ -1,5 +1,5 @@
+import { spyOn } from 'bun:test';
 import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql';
-import { drizzle as drizzleSqlite } from 'drizzle-orm/bun-sqlite';
 import { runAudit as auditPostgres } from '../../db/postgres/audit.ts';
 import { PostgresMovementReader } from '../../db/postgres/movement-reader.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
@@ -8,7 +8,6 @@ import { PostgresUsageReader } from '../../db/postgres/usage-reader.ts';
 import { runAudit as auditSqlite } from '../../db/sqlite/audit.ts';
 import { type Db, neverWait, openDatabase } from '../../db/sqlite/connection.ts';
 import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
-import * as sqliteSchema from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
 import type { MovementReader } from '../../src/ledger/movement-reader.ts';
@@ -89,15 +88,15 @@ function openSqlite(): Promise<OpenDatabase> {
         Number(db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${rows}`).get()?.n),
       ),
     async plansOf(work) {
-      const logger = statementLogger();
-      const watched = Object.assign(drizzleSqlite(db.$client, { schema: sqliteSchema, logger }), {
-        $client: db.$client,
-      });
-      await work(new SqliteStore(watched));
-      return logger.logged.map(({ query }) => {
-        const explained = db.$client.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${query}`);
+      const store = new SqliteStore(db);
+      const watched = [spyOn(db.$client, 'query'), spyOn(db.$client, 'prepare')];
+      await work(store);
+      const statements = watched.flatMap(({ mock }) => mock.calls.map(([statement]) => statement));
+      for (const watch of watched) watch.mockRestore();
+      return statements.map((statement) => {
+        const explained = db.$client.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${statement}`);
         const plan = explained.all().map(({ detail }) => detail);
-        return { statement: query, scanned: tablesIn(plan, /^SCAN (\w+)/) };
+        return { statement, scanned: tablesIn(plan, /^SCAN (\w+)/) };
       });
     },
     everything: () => Promise.try(() => everythingInSqlite(db)),

@@ -5,12 +5,12 @@ import type {
   ListedInvitation,
 } from '../../src/accounts/invitation-records.ts';
 import type { Role } from '../../src/accounts/roles.ts';
-import type { Executor } from './connection.ts';
+import { invitations, organizations, users } from '../tables.ts';
+import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
-import { invitations, organizations, users } from './schema.ts';
 
-/** Invitations into organizations in PostgreSQL. */
-export class PostgresInvitationRecords implements InvitationRecords {
+/** Invitations into organizations. */
+export class SqlInvitationRecords implements InvitationRecords {
   readonly #executor: Executor;
 
   constructor(executor: Executor) {

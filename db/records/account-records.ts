@@ -15,8 +15,6 @@ import type {
   UserStanding,
 } from '../../src/accounts/account-records.ts';
 import type { Role } from '../../src/accounts/roles.ts';
-import type { Executor } from './connection.ts';
-import { firstRow } from './first-row.ts';
 import {
   apiKeys,
   members,
@@ -28,7 +26,9 @@ import {
   tierChanges,
   users,
   verifications,
-} from './schema.ts';
+} from '../tables.ts';
+import type { Executor } from './executor.ts';
+import { firstRow } from './first-row.ts';
 
 const USER_COLUMNS = {
   id: users.id,
@@ -40,8 +40,8 @@ const USER_COLUMNS = {
 const NO_OWNER = sql`NOT EXISTS (SELECT 1 FROM members
   WHERE members.organization_id = organizations.id AND members.role = 'owner')`;
 
-/** Users, organizations, members and projects in PostgreSQL. */
-export class PostgresAccountRecords implements AccountRecords {
+/** Users, organizations, members and projects. */
+export class SqlAccountRecords implements AccountRecords {
   readonly #executor: Executor;
   readonly #noteKeyChange: () => void;
 
@@ -147,7 +147,8 @@ export class PostgresAccountRecords implements AccountRecords {
             ? undefined
             : or(
                 sql`lower(${organizations.name}) LIKE ${part} ESCAPE '\\'`,
-                sql`strpos(${organizations.id}, ${sql.param(text, organizations.id)}) > 0`,
+                // No function that finds a text has the same name in both databases.
+                sql`replace(${organizations.id}, ${sql.param(text, organizations.id)}, '') <> ${organizations.id}`,
                 hasMember,
               ),
           without_owner === true ? NO_OWNER : undefined,
@@ -385,7 +386,7 @@ export class PostgresAccountRecords implements AccountRecords {
   }
 }
 
-/** Returns the text with its ASCII letters in lower case, as `lower` does in the collation "C". */
+/** Returns the text with its ASCII letters in lower case, as `lower` does in SQLite and in the collation "C". */
 function inLowerCase(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -5,12 +5,12 @@ import type {
   ModelAlias,
   ModelTuning,
 } from '../../src/catalog/catalog-records.ts';
-import type { Executor } from './connection.ts';
+import { modelAliases, models, modelTunings } from '../tables.ts';
+import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
-import { modelAliases, models, modelTunings } from './schema.ts';
 
-/** The model catalog in PostgreSQL. */
-export class PostgresCatalogRecords implements CatalogRecords {
+/** The model catalog. */
+export class SqlCatalogRecords implements CatalogRecords {
   readonly #executor: Executor;
 
   constructor(executor: Executor) {

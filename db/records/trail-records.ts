@@ -6,8 +6,8 @@ import type {
   StoredTrailEntry,
   TrailRecords,
 } from '../../src/trail/trail-records.ts';
-import type { Executor } from './connection.ts';
-import { apiKeys, invitations, organizations, projects, trailEntries, users } from './schema.ts';
+import { apiKeys, invitations, organizations, projects, trailEntries, users } from '../tables.ts';
+import type { Executor } from './executor.ts';
 
 /** The name of an entry's object, from the table of its kind. Other kinds have only their ids. */
 const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
@@ -18,8 +18,8 @@ const OBJECT_NAME = sql<string | null>`CASE ${trailEntries.object_kind}
   WHEN 'invitation' THEN (SELECT ${invitations.email} FROM ${invitations} WHERE ${invitations.id} = ${trailEntries.object_id})
 END`;
 
-/** The audit log in PostgreSQL. */
-export class PostgresTrailRecords implements TrailRecords {
+/** The audit log. */
+export class SqlTrailRecords implements TrailRecords {
   readonly #executor: Executor;
 
   constructor(executor: Executor) {

@@ -7,12 +7,12 @@ import type {
   Payment,
   PaymentRecords,
 } from '../../src/payments/payment-records.ts';
-import type { Executor } from './connection.ts';
+import { paymentEvents, payments } from '../tables.ts';
+import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
-import { paymentEvents, payments } from './schema.ts';
 
-/** Payments and the events of payment providers in PostgreSQL. */
-export class PostgresPaymentRecords implements PaymentRecords {
+/** Payments and the events of payment providers. */
+export class SqlPaymentRecords implements PaymentRecords {
   readonly #executor: Executor;
 
   constructor(executor: Executor) {

@@ -1,0 +1,154 @@
+import { and, asc, count, desc, eq, isNotNull, isNull, min, sql } from 'drizzle-orm';
+import type { KeyFilter, KeyOwner, KeyRecords, ListedKey, NewKey } from '../../src/accounts/key-records.ts';
+import { apiKeys, organizations, projects, users } from '../tables.ts';
+import { isProjectOfMember } from './account-records.ts';
+import type { Executor } from './executor.ts';
+import { firstRow } from './first-row.ts';
+
+/** API keys. The lookup of each request, and the reads and writes of all keys, are each database's own. */
+export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSince' | 'writeLastUsed'> {
+  readonly #executor: Executor;
+  readonly #noteKeyChange: () => void;
+
+  constructor(executor: Executor, noteKeyChange: () => void) {
+    this.#executor = executor;
+    this.#noteKeyChange = noteKeyChange;
+  }
+
+  async insertKey(key: NewKey): Promise<void> {
+    await this.#executor.insert(apiKeys).values(key);
+  }
+
+  async listKeys({ member_user_id, organization_id, project_id, revoked }: KeyFilter): Promise<ListedKey[]> {
+    return await this.#listed()
+      .where(
+        and(
+          member_user_id === undefined ? undefined : isProjectOfMember(member_user_id),
+          organization_id === undefined ? undefined : eq(organizations.id, organization_id),
+          project_id === undefined ? undefined : eq(projects.id, project_id),
+          revoked ? isNotNull(apiKeys.revoked_at_ms) : isNull(apiKeys.revoked_at_ms),
+        ),
+      )
+      .orderBy(asc(apiKeys.created_at_ms), asc(apiKeys.id));
+  }
+
+  async revokedKeysOf(
+    organization_id: string,
+    after_key_id: string | null,
+    limit: number,
+  ): Promise<ListedKey[]> {
+    return await this.#listed()
+      .where(
+        and(
+          eq(organizations.id, organization_id),
+          isNotNull(apiKeys.revoked_at_ms),
+          after_key_id === null
+            ? undefined
+            : sql`(${apiKeys.revoked_at_ms}, ${apiKeys.id}) < (SELECT revoked_at_ms, id FROM api_keys
+                WHERE id = ${sql.param(after_key_id, apiKeys.id)})`,
+        ),
+      )
+      .orderBy(desc(apiKeys.revoked_at_ms), desc(apiKeys.id))
+      .limit(limit);
+  }
+
+  #listed() {
+    return this.#executor
+      .select({
+        id: apiKeys.id,
+        name: apiKeys.name,
+        display_prefix: apiKeys.display_prefix,
+        organization_id: organizations.id,
+        organization_name: organizations.name,
+        project_id: projects.id,
+        project_name: projects.name,
+        created_by_user_id: apiKeys.created_by_user_id,
+        created_by_name: users.name,
+        created_at_ms: apiKeys.created_at_ms,
+        last_used_at_ms: apiKeys.last_used_at_ms,
+        revoked_at_ms: apiKeys.revoked_at_ms,
+      })
+      .from(apiKeys)
+      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+      .innerJoin(organizations, eq(organizations.id, projects.organization_id))
+      .leftJoin(users, eq(users.id, apiKeys.created_by_user_id));
+  }
+
+  async countActive(organization_id: string): Promise<number> {
+    const row = await firstRow(
+      this.#executor
+        .select({ number: count() })
+        .from(apiKeys)
+        .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+        .where(and(eq(projects.organization_id, organization_id), isNull(apiKeys.revoked_at_ms))),
+    );
+    return row?.number ?? 0;
+  }
+
+  async firstCreated_ms(organization_id: string): Promise<number | undefined> {
+    const row = await firstRow(
+      this.#executor
+        .select({ created_at_ms: min(apiKeys.created_at_ms) })
+        .from(apiKeys)
+        .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+        .where(eq(projects.organization_id, organization_id)),
+    );
+    return row?.created_at_ms ?? undefined;
+  }
+
+  async activeKeysNamed(
+    name: string,
+    organization_id: string | undefined,
+    limit: number,
+  ): Promise<{ readonly id: string }[]> {
+    return await this.#executor
+      .select({ id: apiKeys.id })
+      .from(apiKeys)
+      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+      .where(
+        and(
+          eq(apiKeys.name, name),
+          isNull(apiKeys.revoked_at_ms),
+          organization_id === undefined ? undefined : eq(projects.organization_id, organization_id),
+        ),
+      )
+      .limit(limit);
+  }
+
+  findOwner(key_id: string): Promise<KeyOwner | undefined> {
+    return firstRow(
+      this.#executor
+        .select({
+          organization_id: projects.organization_id,
+          created_by_user_id: apiKeys.created_by_user_id,
+          revoked_at_ms: apiKeys.revoked_at_ms,
+        })
+        .from(apiKeys)
+        .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+        .where(eq(apiKeys.id, key_id)),
+    );
+  }
+
+  async revokeKey(key_id: string, revoked_at_ms: number): Promise<void> {
+    await this.#executor.update(apiKeys).set({ revoked_at_ms }).where(eq(apiKeys.id, key_id));
+    this.#noteKeyChange();
+  }
+
+  async revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void> {
+    await this.#executor
+      .update(apiKeys)
+      .set({ revoked_at_ms })
+      .where(and(eq(apiKeys.project_id, project_id), isNull(apiKeys.revoked_at_ms)));
+    this.#noteKeyChange();
+  }
+
+  async findHash(key_id: string): Promise<string | undefined> {
+    const row = await firstRow(
+      this.#executor
+        .select({ secret_sha256: apiKeys.secret_sha256 })
+        .from(apiKeys)
+        .where(eq(apiKeys.id, key_id)),
+    );
+    return row?.secret_sha256;
+  }
+}
