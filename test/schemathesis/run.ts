@@ -32,6 +32,8 @@ try {
       `--header=Authorization: Bearer ${account.key}`,
       `--max-examples=${EXAMPLES}`,
       '--request-timeout=120',
+      // By default 10, which a long record takes on a machine that does other work too.
+      '--max-response-time=120',
       '--suppress-health-check=all',
       ...process.argv.slice(2),
     ],
