@@ -1,8 +1,7 @@
-import { Elysia } from 'elysia';
-import { ERRORS, isErrorCode, Refusal } from './errors.ts';
-import { type KnownPath, type RequestContext, RequestContexts } from './http/context.ts';
+import { Refusal } from './errors.ts';
+import type { KnownPath, RequestContext } from './http/context.ts';
 import { stopping } from './http/draining.ts';
-import { elysiaPath, PathTable } from './http/path-table.ts';
+import { PathTable } from './http/path-table.ts';
 import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './http/refusal-gate.ts';
 import type { OnKnown } from './http/request-handler.ts';
 import { logRequest, observeRequest } from './http/request-records.ts';
@@ -31,83 +30,81 @@ const CONSOLE: KnownPath = { path: '/console', headers: {}, request_id_copy: nul
 
 /** Creates the service's HTTP interface with every route. It opens no port: `server.ts` does. */
 export function createApp(services: AppServices) {
-  const routes = routesOf(services);
-  const paths = new PathTable(routes);
+  const paths = new PathTable(routesOf(services));
   const { console } = services;
-  const pathOf = (pathname: string) =>
-    console !== null && isOfConsole(pathname) ? CONSOLE : paths.find(pathname);
-  const contexts = new RequestContexts((request, client_address, onKnown) => {
-    const path = pathOf(new URL(request.url).pathname);
-    return {
-      request_id: services.identifiers.id('request'),
-      started_ms: services.clock.monotonic_ms(),
-      path,
-      client_address,
-      onKnown,
-      span: services.tracing.begin(request, path?.path ?? null),
-      caller: null,
-      code: null,
-      is_over_budget: false,
-    };
-  });
-
-  // Elysia by default looks for the path after the 11th character, where the path of `http://tds/` has
-  // already begun.
-  const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
-    .onRequest(({ request, set }) => {
-      const { request_id, path } = contexts.of(request);
-      set.headers[REQUEST_ID_HEADER] = request_id;
-      if (path !== null) Object.assign(set.headers, path.headers);
-      if (path !== null && path.request_id_copy !== null) set.headers[path.request_id_copy] = request_id;
-      set.headers['x-content-type-options'] = 'nosniff';
-    })
-    .onError(({ code, error, request }) => {
-      const context = contexts.of(request);
-      if (code === 'NOT_FOUND') return refusedResponse(context, unmatched(services, context));
-      const refusal = new Refusal('internal_error');
-      services.problems.report({ request_id: context.request_id, step: 'http', code: refusal.code, error });
-      return refusedResponse(context, { refusal });
-    })
-    .onAfterResponse(({ request, responseValue }) => {
-      const context = contexts.of(request);
-      if (context.is_over_budget || isUnlisted(context)) return;
-      // Elysia does not pass on the response that `onError` made.
-      const { code } = context;
-      const status = code !== null && isErrorCode(code) ? ERRORS[code].status : statusOf(responseValue);
-      logRequest(services, request, context, status);
-    });
-
-  const { draining } = services;
-  for (const { method, path, handle, answers_while_draining = false } of routes) {
-    if (handle === null) continue;
-    const handleUnlessDraining: typeof handle = (request, context) =>
-      draining.has_begun && !answers_while_draining ? { refusal: stopping() } : handle(request, context);
-    app.route(
-      method,
-      elysiaPath(path),
-      ({ request }) => answer(handleUnlessDraining, request, contexts.of(request)),
-      {
-        parse: 'none',
-      },
-    );
-  }
-
   return {
     /** Answers one request from that address. Calls `onKnown` once the client is known. */
     async handle(request: Request, client_address: string, onKnown: OnKnown = () => {}): Promise<Response> {
-      const context = contexts.of(request, client_address, onKnown);
+      const url = new URL(request.url);
+      const path = console !== null && isOfConsole(url) ? CONSOLE : paths.find(url.pathname);
+      const context: RequestContext = {
+        request_id: services.identifiers.id('request'),
+        started_ms: services.clock.monotonic_ms(),
+        url,
+        path,
+        client_address,
+        onKnown,
+        span: services.tracing.begin(request, path?.path ?? null),
+        caller: null,
+        code: null,
+        is_over_budget: false,
+      };
       const response =
-        console !== null && context.path === CONSOLE
+        console !== null && path === CONSOLE
           ? await answerByConsole(services, console, request, context)
-          : await app.handle(request);
-      if (!isUnlisted(context)) observeRequest(services, context, response.status);
+          : await answerByRoute(services, paths, request, context);
+      addHeaders(response, context);
+      if (!isUnlisted(context)) {
+        if (!context.is_over_budget) logRequest(services, request, context, response.status);
+        observeRequest(services, context, response.status);
+      }
       return response;
     },
   };
 }
 
+/** Returns the response of the route of a path and method, or a refusal where there is none, or it fails. */
+async function answerByRoute(
+  services: AppServices,
+  paths: PathTable,
+  request: Request,
+  context: RequestContext,
+): Promise<Response> {
+  const route = context.path === null ? undefined : paths.route(context.path, request.method);
+  if (route === undefined) return refusedResponse(context, unmatched(services, context));
+  if (services.draining.has_begun && route.answers_while_draining !== true) {
+    return refusedResponse(context, { refusal: stopping() });
+  }
+  try {
+    const response = await answer(route.handle, request, context);
+    return request.method === 'HEAD' ? await withoutBody(response) : response;
+  } catch (error) {
+    const refusal = new Refusal('internal_error');
+    services.problems.report({ request_id: context.request_id, step: 'http', code: refusal.code, error });
+    return refusedResponse(context, { refusal });
+  }
+}
+
+/** Returns the response to a HEAD: that of the GET, with the length of its body in place of the body. */
+async function withoutBody(response: Response): Promise<Response> {
+  const { status, headers } = response;
+  if (!headers.has('content-length')) {
+    headers.set('content-length', String((await response.bytes()).byteLength));
+  }
+  return new Response(null, { status, headers });
+}
+
+/** Adds the headers of every response, and those of its path that it does not have. */
+function addHeaders({ headers }: Response, { request_id, path }: RequestContext): void {
+  headers.set(REQUEST_ID_HEADER, request_id);
+  headers.set('x-content-type-options', 'nosniff');
+  if (path === null) return;
+  if (path.request_id_copy !== null) headers.set(path.request_id_copy, request_id);
+  for (const [name, value] of Object.entries(path.headers)) if (!headers.has(name)) headers.set(name, value);
+}
+
 /** Returns true if a path belongs to the console. */
-function isOfConsole(pathname: string): boolean {
+function isOfConsole({ pathname }: URL): boolean {
   return pathname === CONSOLE.path || pathname.startsWith(`${CONSOLE.path}/`);
 }
 
@@ -127,9 +124,6 @@ async function answerByConsole(
   if (refused === null && response.status >= 400 && response.status < 500) {
     services.refusals.spendOfAddress(context.client_address, services.clock.monotonic_ms());
   }
-  response.headers.set(REQUEST_ID_HEADER, context.request_id);
-  response.headers.set('x-content-type-options', 'nosniff');
-  if (!context.is_over_budget) logRequest(services, request, context, response.status);
   return response;
 }
 
@@ -155,10 +149,6 @@ async function refusedBeforeConsole(
  */
 function isUnlisted({ path, code }: RequestContext): boolean {
   return path?.is_unlisted === true && code === null;
-}
-
-function statusOf(response: unknown): number {
-  return response instanceof Response ? response.status : 200;
 }
 
 /**

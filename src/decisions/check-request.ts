@@ -2,27 +2,34 @@ import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/k
 import { MissingKey } from '../accounts/key-format.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
+import { Refusal } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import { modelNotFound } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
-import { type DecisionCode, DecisionRefusal as Refusal } from './refusal.ts';
+import type { DecisionCode, DecisionRefusal } from './refusal.ts';
 import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
 
+/** The API key of a request. */
+export interface AskedKey {
+  /** The key of the headers, or a reference to one, or the reason why there is none. */
+  readonly key: string | KeyReference | MissingKey;
+  /** The caller of the key, null for an unknown key; undefined where it was not looked up yet. */
+  readonly caller?: Caller | null | undefined;
+}
+
 /** A call with a request for decisions, as its checks and its planning need it. */
-export interface AskedCall {
+export interface AskedCall extends AskedKey {
   readonly request_id: string;
   readonly endpoint: string;
   /** The model of a body that names none; null where it must name one. */
   readonly default_model: string | null;
-  /** The API key of the headers, or a reference to one, or the reason why there is none. */
-  readonly key: string | KeyReference | MissingKey;
   readonly query_mode: string | null;
   /**
    * Reads and parses the body, within the budget of that organization. Refuses with `invalid_json`,
    * `invalid_request`, or as `readBytes` does. Called once, after the key's check.
    */
-  readonly readBody: (organization_id: string) => Promise<JsonValue | Refusal>;
+  readonly readBody: (organization_id: string) => Promise<JsonValue | DecisionRefusal>;
   /** Returns the bytes of the body, once it is read. */
   readonly body_bytes: () => number;
   /** Aborted when the client goes away. */
@@ -45,21 +52,31 @@ export interface CheckedRequest {
 
 type CheckingServices = Pick<DecisionServices, 'keys' | 'catalog' | 'clock' | 'problems'>;
 
+/** Returns the caller of a key, looked up once a request, or the refusal of a key that has none. Never rejects. */
+export async function callerOf(
+  { keys, problems }: Pick<DecisionServices, 'keys' | 'problems'>,
+  { key, caller, request_id }: AskedKey & Pick<AskedCall, 'request_id'>,
+): Promise<Caller | Refusal<'missing_api_key' | 'invalid_api_key' | 'auth_unavailable'>> {
+  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
+  try {
+    const found = caller === undefined ? await keys.authenticate(key) : caller;
+    if (found === null) return new Refusal('invalid_api_key');
+    return found.is_suspended === true
+      ? new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE })
+      : found;
+  } catch (error) {
+    problems.report({ request_id, step: 'authenticate', code: 'auth_unavailable', error });
+    return new Refusal('auth_unavailable');
+  }
+}
+
 /** Runs step 1: the key, its project and its organization. Never rejects. */
 export async function authenticate(
   services: CheckingServices,
-  call: Pick<AskedCall, 'key' | 'request_id'>,
-): Promise<KnownCaller | Refusal> {
-  const { key } = call;
-  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
-  let caller: Caller | null;
-  try {
-    caller = await services.keys.authenticate(key);
-  } catch (error) {
-    return failed(services, call, 'authenticate', 'auth_unavailable', error);
-  }
-  if (caller === null) return new Refusal('invalid_api_key');
-  if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
+  call: AskedKey & Pick<AskedCall, 'request_id'>,
+): Promise<KnownCaller | DecisionRefusal> {
+  const caller = await callerOf(services, call);
+  if (caller instanceof Refusal) return caller;
   const { limits } = caller;
   if (limits === null) {
     return new Refusal('insufficient_credit', {
@@ -75,7 +92,7 @@ export async function checkRequest(
   services: CheckingServices,
   call: Pick<AskedCall, 'request_id' | 'default_model' | 'query_mode' | 'readBody'>,
   caller: KnownCaller,
-): Promise<CheckedRequest | Refusal> {
+): Promise<CheckedRequest | DecisionRefusal> {
   const value = await call.readBody(caller.organization_id);
   if (value instanceof Refusal) return value;
   // A JSON value other than an object has none of the fields.
@@ -97,7 +114,7 @@ async function findModel(
   call: Pick<AskedCall, 'request_id'>,
   id: string,
   organization_id: string,
-): Promise<ServedModelEntry | Refusal> {
+): Promise<ServedModelEntry | DecisionRefusal> {
   try {
     const found = await services.catalog.findLive(id, organization_id);
     if (found === undefined) return modelNotFound(await services.catalog.listLive(organization_id));
@@ -114,7 +131,7 @@ export function failed(
   step: ProblemStep,
   code: DecisionCode,
   error: unknown,
-): Refusal {
+): DecisionRefusal {
   problems.report({ request_id, step, code, error });
   return new Refusal(code);
 }

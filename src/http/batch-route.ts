@@ -1,11 +1,9 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { KeyReference } from '../accounts/key-directory.ts';
-import { extractKey, type MissingKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { BatchLines } from '../decisions/batch/lines.ts';
 import { AnsweredLineFields, AnsweredLineSchema, BatchLineSchema } from '../decisions/batch/schemas.ts';
-import { authenticate, checkRequest, type KnownCaller } from '../decisions/check-request.ts';
+import { type AskedKey, authenticate, checkRequest, type KnownCaller } from '../decisions/check-request.ts';
 import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
 import { IdempotencyKeySchema, ModeSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
@@ -28,7 +26,7 @@ import type { RequestContext } from './context.ts';
 import { BATCH_ANSWERS, BATCH_REQUESTS } from './decision-examples.ts';
 import { encodingHeaders, IDEMPOTENCY_KEY_HEADER, queryMode } from './decision-routes.ts';
 import { stopping } from './draining.ts';
-import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
+import { keyWithinBudget, spendRefusal } from './refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 import { ErrorResponseSchema } from './schemas.ts';
@@ -101,9 +99,8 @@ async function answer(
   request: Request,
   context: RequestContext,
 ): Promise<Response | Refused<DecisionCode>> {
-  const key = extractKey(request.headers);
-  const over_budget = await refusalOverBudget(services, key, context);
-  if (over_budget !== null) return over_budget;
+  const key = await keyWithinBudget(services, request, context);
+  if ('refusal' in key) return key;
   const answered = await answerBatch(services, key, request, context);
   if (!(answered instanceof Refusal)) return answered;
   spendRefusal(services, context, answered);
@@ -116,7 +113,7 @@ async function answer(
  */
 export async function answerBatch(
   services: BatchServices,
-  key: string | KeyReference | MissingKey,
+  key: AskedKey,
   request: Request,
   context: RequestContext,
 ): Promise<Response | Refusal<DecisionCode>> {
@@ -127,17 +124,17 @@ export async function answerBatch(
 /** Returns the batch once its first line is read, or the refusal for an ordinary error. */
 async function openBatch(
   services: BatchServices,
-  key: string | KeyReference | MissingKey,
+  asked: AskedKey,
   request: Request,
   context: RequestContext,
 ): Promise<OpenedBatch | Refusal<DecisionCode>> {
   const { batch_lines, body_limits, draining } = services;
-  const caller = await authenticate(services, { key, request_id: context.request_id });
+  const caller = await authenticate(services, { ...asked, request_id: context.request_id });
   if (caller instanceof Refusal) return caller;
   context.caller = caller;
   const coding = contentCodingOf(request.headers);
   if (coding instanceof Refusal) return coding;
-  const query_mode = queryMode(request);
+  const query_mode = queryMode(context);
   if (query_mode !== null && !Value.Check(ModeSchema, query_mode)) {
     return new Refusal('invalid_mode', { param: 'mode' });
   }
@@ -161,7 +158,7 @@ async function openBatch(
   const unread = {
     request,
     context,
-    key,
+    key: asked.key,
     query_mode,
     idempotency_key,
     caller,
@@ -267,7 +264,7 @@ function streamed(batch: BatchStream, { request_id }: RequestContext): Response 
     headers: {
       'content-type': NDJSON,
       [REQUEST_ID_HEADER]: request_id,
-      // Elysia would read a body of `chunked` by itself. Names of codings have no case (RFC 9112, 7).
+      // The console's Elysia would read a body of `chunked` by itself. Names of codings have no case (RFC 9112, 7).
       'transfer-encoding': 'Chunked',
       'cache-control': 'no-store',
       // Proxies that keep responses back until they are whole would hold the client up (nginx).

@@ -1,5 +1,3 @@
-import type { KeyReference } from '../accounts/key-directory.ts';
-import type { MissingKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { MS_PER_S } from '../clock.ts';
 import { inOrderOfCompletion } from '../decisions/batch/in-order-of-completion.ts';
@@ -67,7 +65,7 @@ export interface ReadLine {
 export interface OpenedBatch {
   readonly request: Request;
   readonly context: RequestContext;
-  readonly key: string | KeyReference | MissingKey;
+  readonly key: AskedKey['key'];
   readonly query_mode: string | null;
   /** The `Idempotency-Key` of the batch; null without one. */
   readonly idempotency_key: string | null;
@@ -225,10 +223,11 @@ export class BatchStream {
   /** A line is a request of its own, of the same client. */
   #contextOfLine(): RequestContext {
     const { services, batch } = this;
-    const { path, client_address, endpoint } = batch.context;
+    const { url, path, client_address, endpoint } = batch.context;
     return {
       request_id: services.identifiers.id('request'),
       started_ms: services.clock.monotonic_ms(),
+      url,
       path,
       ...(endpoint === undefined ? {} : { endpoint }),
       client_address,

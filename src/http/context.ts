@@ -20,6 +20,7 @@ export interface KnownPath {
 export interface RequestContext {
   readonly request_id: string;
   readonly started_ms: number;
+  readonly url: URL;
   /** Null for an unknown path. */
   readonly path: KnownPath | null;
   /** Distinguishes clients without a valid key; empty when unknown. */
@@ -48,20 +49,13 @@ export interface RequestContext {
 export class RequestContexts {
   readonly #contexts = new WeakMap<Request, RequestContext>();
 
-  constructor(
-    private readonly begin: (request: Request, client_address: string, onKnown: OnKnown) => RequestContext,
-  ) {}
-
-  /** Returns the context of a request. The first call creates it, with its client. */
-  of(request: Request, client_address = '', onKnown: OnKnown = () => {}): RequestContext {
-    const known = this.#contexts.get(request);
-    if (known !== undefined) return known;
-    const context = this.begin(request, client_address, onKnown);
-    this.#contexts.set(request, context);
+  /** Returns the context of a request. Throws where none is kept. */
+  of(request: Request): RequestContext {
+    const context = this.#contexts.get(request);
+    if (context === undefined) throw new Error('a request has no context');
     return context;
   }
 
-  /** Stores a context that was created elsewhere. */
   keep(request: Request, context: RequestContext): void {
     this.#contexts.set(request, context);
   }

@@ -1,4 +1,3 @@
-import { extractKey } from '../accounts/key-format.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
 import { type DecisionCall, type DecisionOutcome, decide } from '../decisions/decide.ts';
@@ -29,7 +28,7 @@ import {
   SYSTEM_ONE_ANSWERS,
   SYSTEM_ONE_REQUESTS,
 } from './decision-examples.ts';
-import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
+import { keyWithinBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 import {
   defineRoute,
@@ -53,7 +52,7 @@ export type DecisionRouteServices = DecisionServices & {
 
 /** The route's facts about a request for a decision, before its body. */
 type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> &
-  Partial<Pick<DecisionCall, 'idempotency_key' | 'patience'>> & {
+  Partial<Pick<DecisionCall, 'caller' | 'idempotency_key' | 'patience'>> & {
     /** Translates bodies in OpenAI's shape; null where only the contract's is accepted. */
     readonly openai: OpenAiTranslation | null;
     /** The body, where it is not the request's own. */
@@ -152,13 +151,12 @@ async function answer(
   request: Request,
   context: RequestContext,
 ): Promise<Response | Refused<DecisionCode>> {
-  const key = extractKey(request.headers);
-  const over_budget = await refusalOverBudget(services, key, context);
-  if (over_budget !== null) return over_budget;
-  const query_mode = queryMode(request);
+  const key = await keyWithinBudget(services, request, context);
+  if ('refusal' in key) return key;
+  const query_mode = queryMode(context);
   const openai = path === '/v1/decisions' ? new OpenAiTranslation() : null;
   const idempotency_key = request.headers.get(IDEMPOTENCY_KEY_HEADER);
-  const asked = { endpoint: path, default_model, key, query_mode, idempotency_key, openai };
+  const asked = { endpoint: path, default_model, ...key, query_mode, idempotency_key, openai };
   const { outcome, body_bytes } = await answerDecision(services, asked, request, context);
   if (outcome.result instanceof Refusal) spendRefusal(services, context, outcome.result, body_bytes);
   const step = context.span?.beginStep('response');
@@ -224,8 +222,8 @@ export function bodyReading(
  * Returns the mode of a query; null when it has none. Several, even equal ones, are an invalid mode, because
  * none is chosen by guess.
  */
-export function queryMode(request: Request): string | null {
-  const modes = new URL(request.url).searchParams.getAll('mode');
+export function queryMode({ url }: Pick<RequestContext, 'url'>): string | null {
+  const modes = url.searchParams.getAll('mode');
   return modes.length === 0 ? null : modes.join(',');
 }
 

@@ -1,9 +1,9 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { Value } from '@sinclair/typebox/value';
-import { type Caller, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
-import { extractKey, MissingKey } from '../accounts/key-format.ts';
+import type { Caller } from '../accounts/key-directory.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { DAY_MS } from '../clock.ts';
+import { type AskedKey, callerOf } from '../decisions/check-request.ts';
 import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
@@ -15,7 +15,7 @@ import { readJsonBody } from './body.ts';
 import type { RequestContext } from './context.ts';
 import { answerDecision, type DecisionRouteServices, unreadParts } from './decision-routes.ts';
 import { modelsOf } from './model-routes.ts';
-import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
+import { keyWithinBudget, spendRefusal } from './refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 
@@ -50,9 +50,8 @@ export function mcpRoute(services: McpServices): Route {
     refusals: MCP_CODES,
     operation: null,
     handle: async (request, context) => {
-      const key = extractKey(request.headers);
-      const over_budget = await refusalOverBudget(services, key, context);
-      if (over_budget !== null) return over_budget;
+      const key = await keyWithinBudget(services, request, context);
+      if ('refusal' in key) return key;
       const answered = await answerMessage(services, key, request, context);
       if (answered instanceof Response) return answered;
       spendRefusal(services, context, answered.refusal);
@@ -63,11 +62,11 @@ export function mcpRoute(services: McpServices): Route {
 
 async function answerMessage(
   services: McpServices,
-  key: string | MissingKey,
+  key: AskedKey,
   request: Request,
   context: RequestContext,
 ): Promise<Response | Refused<McpRefusal['code']>> {
-  const caller = await authenticate(services, key, context);
+  const caller = await callerOf(services, { ...key, request_id: context.request_id });
   if (caller instanceof Refusal) return { refusal: caller, headers: { 'www-authenticate': 'Bearer' } };
   context.caller = caller;
   context.onKnown();
@@ -82,7 +81,6 @@ async function answerMessage(
     callTool(services, {
       name,
       sent: message.sent,
-      key: { key_id: caller.key_id },
       caller,
       request,
       context,
@@ -90,24 +88,6 @@ async function answerMessage(
   );
   response.headers.set(REQUEST_ID_HEADER, context.request_id);
   return response;
-}
-
-async function authenticate(
-  { keys, problems }: McpServices,
-  key: string | MissingKey,
-  { request_id }: RequestContext,
-): Promise<Caller | McpRefusal> {
-  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
-  try {
-    const caller = await keys.authenticate(key);
-    if (caller === null) return new Refusal('invalid_api_key');
-    return caller.is_suspended === true
-      ? new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE })
-      : caller;
-  } catch (error) {
-    problems.report({ request_id, step: 'authenticate', code: 'auth_unavailable', error });
-    return new Refusal('auth_unavailable');
-  }
 }
 
 /** A message, with the client's arguments of a tool apart from it. */
@@ -144,7 +124,6 @@ function messageOf(body: JsonValue): Message | McpRefusal {
 interface ToolCall {
   readonly name: string;
   readonly sent: JsonValue;
-  readonly key: { readonly key_id: string };
   readonly caller: Caller;
   readonly request: Request;
   readonly context: RequestContext;
@@ -169,7 +148,7 @@ async function callTool(services: McpServices, call: ToolCall): Promise<CallTool
 
 async function decideTool(
   services: McpServices,
-  { sent, key, request, context }: ToolCall,
+  { sent, caller, request, context }: ToolCall,
 ): Promise<CallToolResult> {
   const given = isJsonObject(sent) ? sent : new JsonObject<JsonValue>([], []);
   const field = (name: string) => given.get(name) ?? null;
@@ -180,7 +159,8 @@ async function decideTool(
   const asked = {
     endpoint: '/v1/decisions',
     default_model: null,
-    key,
+    key: { key_id: caller.key_id },
+    caller,
     query_mode: null,
     openai: null,
     body,

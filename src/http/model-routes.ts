@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox';
-import { type Caller, type KeyDirectory, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
-import { extractKey, MissingKey } from '../accounts/key-format.ts';
+import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
 import { type Catalog, DEFAULT_MODEL, OWNED_BY } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
+import { type AskedKey, callerOf } from '../decisions/check-request.ts';
 import { modelNotFound } from '../decisions/explained-refusals.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { WritableJson } from '../json/write-json.ts';
@@ -18,7 +18,7 @@ import { BODY_BYTES_MAX } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
 import { MODEL_EXAMPLES, MODEL_LIST_EXAMPLES } from './model-examples.ts';
 import { pathParameter } from './path-table.ts';
-import { refusalOverBudget, spendRefusal } from './refusal-gate.ts';
+import { keyWithinBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 import { type ListedModel, type ModelList, ModelListSchema, ModelSchema } from './schemas.ts';
@@ -106,9 +106,8 @@ async function answer<Code extends ModelCode>(
   context: RequestContext,
   show: Show<Code>,
 ): Promise<Response | Refused<Code | (typeof MODEL_LIST_CODES)[number]>> {
-  const key = extractKey(request.headers);
-  const over_budget = await refusalOverBudget(services, key, context);
-  if (over_budget !== null) return over_budget;
+  const key = await keyWithinBudget(services, request, context);
+  if ('refusal' in key) return key;
   const result = await showModels(services, context, key, show);
   if (!(result instanceof Refusal)) return jsonResponse(context.request_id, 200, result);
   spendRefusal(services, context, result);
@@ -124,30 +123,19 @@ type Show<Code extends ModelCode> = (
 async function showModels<Code extends ModelCode>(
   services: Pick<ModelServices, 'keys' | 'catalog' | 'problems'>,
   context: RequestContext,
-  key: string | MissingKey,
+  key: AskedKey,
   show: Show<Code>,
 ): Promise<WritableJson | Refusal<Code | (typeof MODEL_LIST_CODES)[number]>> {
-  if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
-  const failed = <Failure extends 'auth_unavailable' | 'catalog_unavailable'>(
-    step: 'authenticate' | 'catalog',
-    code: Failure,
-    error: unknown,
-  ) => {
-    services.problems.report({ request_id: context.request_id, step, code, error });
-    return new Refusal(code);
-  };
-  const caller = await orRefuse(
-    () => services.keys.authenticate(key),
-    (error) => failed('authenticate', 'auth_unavailable', error),
-  );
+  const { request_id } = context;
+  const caller = await callerOf(services, { ...key, request_id });
   if (caller instanceof Refusal) return caller;
-  if (caller === null) return new Refusal('invalid_api_key');
-  if (caller.is_suspended === true) return new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE });
   context.caller = caller;
-  return await orRefuse(
-    async () => await show(await services.catalog.listLive(caller.organization_id), caller),
-    (error) => failed('catalog', 'catalog_unavailable', error),
-  );
+  try {
+    return await show(await services.catalog.listLive(caller.organization_id), caller);
+  } catch (error) {
+    services.problems.report({ request_id, step: 'catalog', code: 'catalog_unavailable', error });
+    return new Refusal('catalog_unavailable');
+  }
 }
 
 function listOf(live: readonly CatalogModel[], { limits }: Pick<Caller, 'limits'>): ModelList {
@@ -187,16 +175,4 @@ export function modelsOf(live: readonly CatalogModel[]): ModelList['models'] {
     description,
     release_date: new Date(released_at_ms ?? 0).toISOString().slice(0, 10),
   }));
-}
-
-/** Resolves as `read` does, or with the refusal for a database that cannot be read. */
-async function orRefuse<T, Code extends ErrorCode>(
-  read: () => Promise<T>,
-  refuse: (error: unknown) => Refusal<Code>,
-): Promise<T | Refusal<Code>> {
-  try {
-    return await read();
-  } catch (error) {
-    return refuse(error);
-  }
 }

@@ -1,13 +1,8 @@
 import type { KnownPath } from './context.ts';
-import type { Route } from './route.ts';
+import type { Route, ServedRoute } from './route.ts';
 
 /** A parameter of a route's path, which stands for one whole segment. */
 const PARAMETER = /\{(\w+)\}/g;
-
-/** Returns the path of a route in Elysia's syntax. */
-export function elysiaPath(path: string): string {
-  return path.replace(PARAMETER, ':$1');
-}
 
 /**
  * Returns a request's value of the parameter of its route's path; null for an invalid encoding. A path has
@@ -23,11 +18,13 @@ export function pathParameter(path: string, request: Request): string | null {
   }
 }
 
-/** Every path of a list of routes. */
+/** The router: every path of a list of routes, and its route of each method. */
 export class PathTable {
   readonly #paths: ReadonlyMap<string, KnownPath>;
   /** The paths with parameters. */
   readonly #patterns: readonly { readonly pattern: RegExp; readonly known: KnownPath }[];
+  /** The routes that this service has, by method and path. */
+  readonly #routes: ReadonlyMap<string, ServedRoute>;
 
   /** Throws when two routes have one method and path, or when a path ends with a slash. */
   constructor(routes: readonly Route[]) {
@@ -36,6 +33,12 @@ export class PathTable {
     this.#patterns = [...this.#paths.values()]
       .filter(({ path }) => path.includes('{'))
       .map((known) => ({ pattern: new RegExp(`^${known.path.replace(PARAMETER, '[^/]+')}$`), known }));
+    this.#routes = new Map(routes.filter(isServed).map((route) => [keyOf(route.method, route), route]));
+  }
+
+  /** Returns the route of a path and method, a HEAD's as a GET's; undefined where this service has none. */
+  route(path: KnownPath, method: string): ServedRoute | undefined {
+    return this.#routes.get(keyOf(method === 'HEAD' ? 'GET' : method, path));
   }
 
   /** Returns the path of a URL's path, with or without a trailing slash; null when there is none. */
@@ -46,13 +49,21 @@ export class PathTable {
   }
 }
 
+function isServed(route: Route): route is ServedRoute {
+  return route.handle !== null;
+}
+
+function keyOf(method: string, { path }: { readonly path: string }): string {
+  return `${method} ${path}`;
+}
+
 function knownPath(path: string, routes: readonly Route[]): KnownPath {
   if (path.length > 1 && path.endsWith('/'))
     throw new Error(`the path of a route ends with a slash: ${path}`);
   const methods = routes.map(({ method }) => method);
   if (new Set(methods).size < methods.length) throw new Error(`two routes have one method of ${path}`);
   const allowed = routes
-    .filter(({ handle }) => handle !== null)
+    .filter(isServed)
     .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return {
     path,

@@ -4,7 +4,6 @@ import { version } from '../../package.json' with { type: 'json' };
 import { checkedDocument } from '../docs/openapi-document.ts';
 import { referencePage } from '../docs/reference-page.ts';
 import { documentedSchemas, openApiOperation } from './openapi.ts';
-import { elysiaPath } from './path-table.ts';
 import type { Route } from './route.ts';
 import { type Site, siteLinks } from './site.ts';
 import { ADDITIONS } from './specification-additions.ts';
@@ -85,7 +84,9 @@ async function documentOf(routes: readonly Route[], public_url: string | null): 
     }),
   );
   for (const { method, path, operation, refusals } of shown) {
-    reference.route(method, elysiaPath(path), () => '', { detail: openApiOperation(operation, refusals) });
+    // Elysia writes a parameter as `:id`.
+    const elysia_path = path.replace(/\{(\w+)\}/g, ':$1');
+    reference.route(method, elysia_path, () => '', { detail: openApiOperation(operation, refusals) });
   }
   return await (await reference.handle(new Request(`http://localhost${DOCUMENT_PATH}`))).json();
 }

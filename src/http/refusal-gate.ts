@@ -1,6 +1,7 @@
 import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
-import { MissingKey } from '../accounts/key-format.ts';
+import { extractKey, MissingKey } from '../accounts/key-format.ts';
 import type { Clock } from '../clock.ts';
+import type { AskedKey } from '../decisions/check-request.ts';
 import { Refusal } from '../errors.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import {
@@ -12,6 +13,9 @@ import type { Problems } from '../problems/problems.ts';
 import type { RequestContext } from './context.ts';
 import { requestRateHeaders } from './responses.ts';
 import type { Refused } from './route.ts';
+
+/** The key of a request's headers. */
+type HeaderKey = AskedKey & { readonly key: string | MissingKey };
 
 /** The refusal of a request that is not processed. */
 type OverBudget = Refused<'rate_limit_exceeded'>;
@@ -25,31 +29,34 @@ interface RefusalGateServices {
 }
 
 /**
- * Returns the 429 `rate_limit_exceeded` for a request whose address or key has spent its budget of refusals,
- * or null. A valid key passes whatever else its address sends. Against the address count only missing,
- * malformed and unknown keys, and keys of suspended organizations. Reads nothing of the body.
+ * Returns the key of a request, looked up for all later steps, or the 429 `rate_limit_exceeded` where its address
+ * or key has spent its budget of refusals. A valid key passes whatever else its address sends. Against the
+ * address count only missing, malformed and unknown keys, and keys of suspended organizations. Reads nothing
+ * of the body.
  */
-export async function refusalOverBudget(
+export async function keyWithinBudget(
   services: RefusalGateServices,
-  key: string | MissingKey,
+  { headers }: Pick<Request, 'headers'>,
   context: RequestContext,
-): Promise<OverBudget | null> {
+): Promise<OverBudget | HeaderKey> {
+  const key = extractKey(headers);
   const now_ms = services.clock.monotonic_ms();
   const address_wait_s = services.refusals.addressWait_s(context.client_address, now_ms);
   if (key instanceof MissingKey || (address_wait_s > 0 && !(await mayExist(services, key, context)))) {
-    return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
+    return address_wait_s === 0 ? { key } : overAddress(services, context, address_wait_s);
   }
   let caller: Caller | null;
   try {
     caller = await services.keys.authenticate(key);
   } catch {
-    // Nothing is lost: the route looks the key up again, and reports the failure.
-    return null;
+    // Nothing is lost: the next step looks the key up again, and reports the failure.
+    return { key };
   }
-  if (caller === null || caller.is_suspended === true)
-    return address_wait_s === 0 ? null : overAddress(services, context, address_wait_s);
+  if (caller === null || caller.is_suspended === true) {
+    return address_wait_s === 0 ? { key, caller } : overAddress(services, context, address_wait_s);
+  }
   const key_wait_s = services.refusals.keyWait_s(caller.key_id, now_ms);
-  return key_wait_s === 0 ? null : overKey(services, context, caller, key_wait_s);
+  return key_wait_s === 0 ? { key, caller } : overKey(services, context, caller, key_wait_s);
 }
 
 /** Returns true if the key may exist, or cannot be looked up; the route then answers with that failure. */
@@ -78,7 +85,7 @@ function addressWait_s(
   return refusals.addressWait_s(client_address, clock.monotonic_ms());
 }
 
-/** Does as `refusalOverBudget` for a request without a lookup of a key, such as one to an unknown path. */
+/** Returns the same 429, or null, for a request without a lookup of a key, such as one to an unknown path. */
 export function refusalOverAddressBudget(
   services: Pick<RefusalGateServices, 'refusals' | 'clock'>,
   context: RequestContext,

@@ -84,6 +84,9 @@ export interface Route<Code extends ErrorCode = ErrorCode> {
   readonly handle: Handler<NoInfer<Code> | CommonCode> | null;
 }
 
+/** A route that this service has. */
+export type ServedRoute = Route & { readonly handle: Handler<ErrorCode> };
+
 /** Returns the route unchanged; a handler with unlisted codes does not compile. */
 export function defineRoute<const Code extends ErrorCode>(route: Route<Code>): Route {
   return route;

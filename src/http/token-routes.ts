@@ -1,4 +1,3 @@
-import { extractKey } from '../accounts/key-format.ts';
 import type { AskedCall } from '../decisions/check-request.ts';
 import { countTokens, type TokenCountOutcome } from '../decisions/count-tokens.ts';
 import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
@@ -17,7 +16,7 @@ import {
   queryMode,
   readingHeaders,
 } from './decision-routes.ts';
-import { refusalOverBudget, spendRefusal, spendUnpaid } from './refusal-gate.ts';
+import { keyWithinBudget, spendRefusal, spendUnpaid } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 
@@ -52,11 +51,10 @@ async function answer(
   request: Request,
   context: RequestContext,
 ): Promise<Response | Refused<TokenCode>> {
-  const key = extractKey(request.headers);
-  const over_budget = await refusalOverBudget(services, key, context);
-  if (over_budget !== null) return over_budget;
+  const key = await keyWithinBudget(services, request, context);
+  if ('refusal' in key) return key;
   const openai = new OpenAiTranslation();
-  const asked = { endpoint: '/v1/tokens', key, query_mode: queryMode(request), openai };
+  const asked = { endpoint: '/v1/tokens', ...key, query_mode: queryMode(context), openai };
   const { outcome, body_bytes } = await answerTokenCount(services, asked, request, context);
   const { result, caller, ignored_fields } = outcome;
   if (result instanceof Refusal) {
@@ -82,7 +80,9 @@ export async function answerTokenCount(
   {
     openai,
     ...asked
-  }: Pick<AskedCall, 'endpoint' | 'key' | 'query_mode'> & { readonly openai: OpenAiTranslation | null },
+  }: Pick<AskedCall, 'endpoint' | 'key' | 'caller' | 'query_mode'> & {
+    readonly openai: OpenAiTranslation | null;
+  },
   request: Request,
   context: RequestContext,
 ): Promise<{ readonly outcome: TokenCountOutcome; readonly body_bytes: number }> {

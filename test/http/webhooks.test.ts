@@ -146,6 +146,7 @@ describe('answers and log lines', () => {
       }),
       {
         request_id: 'req_1',
+        url: new URL('http://localhost/webhooks/paddle'),
         started_ms: 0,
         span: null,
         path: null,
