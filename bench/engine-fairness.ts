@@ -39,12 +39,11 @@ async function ask(organization: string, input: DecisionInput, signal?: AbortSig
   const plan = await engine.plan(input);
   const scope = `${organization} ${records++}`;
   const options = signal === undefined ? { scope } : { scope, signal };
-  await turns.enter(organization, (place) =>
-    engine.evaluate(plan, {
-      ...options,
-      takeTurn: (turn, work, given_up) => place.run(turn, () => timed(organization, work), given_up),
-    }),
-  );
+  using place = await turns.take(organization);
+  await engine.evaluate(plan, {
+    ...options,
+    takeTurn: (turn, work, given_up) => place.run(turn, () => timed(organization, work), given_up),
+  });
   return performance.now() - before;
 }
 

@@ -32,7 +32,8 @@ async function atOnce(scope: string, input: DecisionInput): Promise<void> {
 
 async function inTheirTurns(scope: string, input: DecisionInput): Promise<void> {
   const plan = await engine.plan(input);
-  await turns.enter(scope, ({ run }) => engine.evaluate(plan, { scope, takeTurn: run }));
+  using place = await turns.take(scope);
+  await engine.evaluate(plan, { scope, takeTurn: place.run });
 }
 
 const times = await alternating(rounds, {

@@ -52,10 +52,8 @@ const next = (mode: Mode) => {
 };
 const byEngine = async (input: ReturnType<typeof next>) =>
   await engine.evaluate(await engine.plan(input), { scope: 'bench' });
-const byServer = async (input: ReturnType<typeof next>) => {
-  const plan = await upstream.plan(input);
-  return await upstream.use(input.mode, (model, signal) => model.answer(plan, { scope: 'bench', signal }));
-};
+const byServer = async (input: ReturnType<typeof next>) =>
+  await upstream.answer(await upstream.plan(input), { scope: 'bench' });
 
 for (const mode of ['fast', 'consistent'] as const) {
   const distances: number[] = [];

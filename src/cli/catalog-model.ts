@@ -103,8 +103,7 @@ async function openUpstreams(
     },
   );
   const ask = async (input: DecisionInput): Promise<FingerprintedAnswer> => {
-    const plan = await model.plan(input);
-    return await model.use(input.mode, (_, signal) => model.answer(plan, { scope: 'eval', signal }));
+    return await model.measure(await model.plan(input), { scope: 'eval' });
   };
   try {
     // A request waits for a large vocabulary at most as long as a client; this command waits until it is

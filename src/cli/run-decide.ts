@@ -3,17 +3,15 @@ import { openEngine, PlanRejected, SetupError } from '../../native/engine.ts';
 import { QUESTIONS_MAX } from '../accounts/tiers.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import { systemClock } from '../clock.ts';
 import { openOptions } from '../config/open-options.ts';
 import { type ModelConfig, SERVICE_URL, type Values } from '../config/settings.ts';
-import { answerRequest, engineInput } from '../decisions/answer-request.ts';
+import { answersOf, engineInput, roundedLatency } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../decisions/schemas.ts';
 import { Refusal } from '../errors.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
-import { answeringEngine } from '../models/model-life.ts';
 import type { Answer } from '../questions/answer.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -52,16 +50,11 @@ async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions
   const engine = await openOrFail(options);
   try {
     const plan = await engine.plan(engineInput(request));
-    const { answers, input_tokens, latency_ms } = await answerRequest(
-      answeringEngine(engine),
-      request,
-      plan,
-      {
-        scope: 'local',
-        signal: AbortSignal.timeout(CLIENT_TIMEOUT_MS),
-        clock: systemClock,
-      },
-    );
+    const began_ms = performance.now();
+    const signal = AbortSignal.timeout(CLIENT_TIMEOUT_MS);
+    const answers = answersOf(request, await engine.evaluate(plan, { scope: 'local', signal }));
+    const latency_ms = roundedLatency(performance.now() - began_ms);
+    const { input_tokens } = plan;
     const usage = { input_tokens, decisions: request.questions.length };
     const document: Pick<DecisionResponse, 'answers'> = JSON.parse(
       writeJson({ object: 'decision', mode: request.mode, answers, usage, latency_ms }),

@@ -1,18 +1,52 @@
 import type { DecisionInput, DecisionPlan, TakeTurn } from '../../native/engine.ts';
-import type { Clock } from '../clock.ts';
 import { JsonObject } from '../json/json-value.ts';
-import type { AnsweringModel } from '../models/model-life.ts';
-import { answerFrom, type WrittenAnswer } from '../questions/answer.ts';
+import { answerFrom } from '../questions/answer.ts';
+import type { Decided, HeldRequest, OutcomeFacts } from './call.ts';
+import { ModelDeadline } from './model-deadline.ts';
+import { askPatiently } from './model-refusal.ts';
+import { ModelTime } from './model-time.ts';
+import type { DecisionServices } from './ports.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
-/** The model's answers to a request, before the charge. */
-export interface Decided {
-  /** One answer for each question, under the question's id. */
-  readonly answers: JsonObject<WrittenAnswer>;
-  /** The tokens that were read and are billed. */
-  readonly input_tokens: number;
-  /** The time at the model, including the wait in its queue. */
-  readonly latency_ms: number;
+/** Runs step 4: returns the model's answers, or its refusal. A request without a plan is refused here. */
+export async function askModel(
+  services: DecisionServices,
+  held: HeldRequest,
+  facts: OutcomeFacts,
+): Promise<Decided | Refusal> {
+  const { plan, call } = held;
+  if (plan instanceof Refusal) return plan;
+  const time = new ModelTime(services.clock, call.span);
+  facts.model_time = time;
+  facts.record_tokens_left_out = plan.record_tokens_left_out;
+  const decided = await askPatiently(services, held, 'model', () => askOnce(services, held, plan, time));
+  time.end(decided instanceof Refusal ? decided : null);
+  return decided;
+}
+
+/** Returns the answers of one try. Rejects as the model, its queue and its deadline do. */
+async function askOnce(
+  { model_time }: DecisionServices,
+  { request, caller, call, served }: HeldRequest,
+  plan: DecisionPlan,
+  time: ModelTime,
+): Promise<Decided> {
+  const scope = caller.organization_id;
+  using place = await served.turns.take(scope, call.patience);
+  using deadline = new ModelDeadline(call.signal, model_time);
+  const takeTurn: TakeTurn = (turn, work, given_up) => {
+    deadline.wait(() => place.retryAfter_s());
+    const begin = () => {
+      deadline.begin();
+      time.begin();
+      return work();
+    };
+    return place.run(turn, begin, given_up);
+  };
+  const answer = await served.answer(plan, { scope, signal: deadline.signal, takeTurn });
+  const { scores, input_tokens } = answer;
+  return { answers: answersOf(request, scores), input_tokens, latency_ms: roundedLatency(answer.latency_ms) };
 }
 
 /** Returns a duration in milliseconds, rounded to the microsecond, so that usage rows and responses agree. */
@@ -29,28 +63,13 @@ export function engineInput(request: DecisionRequest): DecisionInput {
   };
 }
 
-/**
- * Sends the model a planned request and turns the scores into answers. Rejects as `AnsweringModel.answer`
- * does.
- */
-export async function answerRequest(
-  model: AnsweringModel,
-  request: DecisionRequest,
-  plan: DecisionPlan,
-  options: {
-    readonly scope: string;
-    readonly signal: AbortSignal;
-    /** Schedules each plan; at once when undefined. */
-    readonly takeTurn?: TakeTurn;
-    readonly clock: Clock;
-  },
-): Promise<Decided> {
-  const started_ms = options.clock.monotonic_ms();
-  const { scores, input_tokens } = await model.answer(plan, options);
-  const latency_ms = roundedLatency(options.clock.monotonic_ms() - started_ms);
-  const answers = new JsonObject(
-    request.questions.map(({ id }) => id),
-    request.questions.map((asked, index) => answerFrom(asked, scores[index] ?? [])),
+/** Returns the answers of a request, by the model's scores of its questions. */
+export function answersOf(
+  { questions }: DecisionRequest,
+  scores: readonly (readonly number[])[],
+): Decided['answers'] {
+  return new JsonObject(
+    questions.map(({ id }) => id),
+    questions.map((asked, index) => answerFrom(asked, scores[index] ?? [])),
   );
-  return { answers, input_tokens, latency_ms };
 }

@@ -1,54 +1,14 @@
-import { type Caller, type KeyReference, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
+import { type Caller, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import { MissingKey } from '../accounts/key-format.ts';
-import type { TierLimits } from '../accounts/tiers.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
 import { Refusal } from '../errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { ProblemStep } from '../problems/problems.ts';
+import type { AskedCall, AskedKey, CheckedRequest, KnownCaller } from './call.ts';
 import { modelNotFound } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
 import type { DecisionCode, DecisionRefusal } from './refusal.ts';
-import { type DecisionRequest, missingField, modelOf, parseDecisionRequest } from './request.ts';
-
-/** The API key of a request. */
-export interface AskedKey {
-  /** The key of the headers, or a reference to one, or the reason why there is none. */
-  readonly key: string | KeyReference | MissingKey;
-  /** The caller of the key, null for an unknown key; undefined where it was not looked up yet. */
-  readonly caller?: Caller | null | undefined;
-}
-
-/** A call with a request for decisions, as its checks and its planning need it. */
-export interface AskedCall extends AskedKey {
-  readonly request_id: string;
-  readonly endpoint: string;
-  /** The model of a body that names none; null where it must name one. */
-  readonly default_model: string | null;
-  readonly query_mode: string | null;
-  /**
-   * Reads and parses the body, within the budget of that organization. Refuses with `invalid_json`,
-   * `invalid_request`, or as `readBytes` does. Called once, after the key's check.
-   */
-  readonly readBody: (organization_id: string) => Promise<JsonValue | DecisionRefusal>;
-  /** Returns the bytes of the body, once it is read. */
-  readonly body_bytes: () => number;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
-  /**
-   * Present for a line of a batch, which waits where load would have a single request refused. Aborted when it is to
-   * wait no longer.
-   */
-  readonly patience: AbortSignal | null;
-}
-
-/** The caller of a request, with access to the API. */
-export type KnownCaller = Caller & { readonly limits: TierLimits };
-
-/** A request that passed the checks, with its model. */
-export interface CheckedRequest {
-  readonly model: ServedModelEntry;
-  readonly request: DecisionRequest;
-}
+import { missingField, modelOf, parseDecisionRequest } from './request.ts';
 
 type CheckingServices = Pick<DecisionServices, 'keys' | 'catalog' | 'clock' | 'problems'>;
 

@@ -1,8 +1,9 @@
 import { planTokens } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
 import { dollarsOf } from '../money.ts';
-import { type AskedCall, authenticate, checkRequest } from './check-request.ts';
-import { inPlanningTurn, planOrRefusal } from './plan-request.ts';
+import type { AskedCall } from './call.ts';
+import { authenticate, checkRequest } from './check-request.ts';
+import { noRoom, planningTurn, planOrRefusal } from './plan-request.ts';
 import type { DecisionServices } from './ports.ts';
 import { cost_micros } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
@@ -31,9 +32,9 @@ export async function countTokens(services: DecisionServices, call: AskedCall): 
   const { mode, ignored_fields } = request;
   const about = { caller, asked: { model: model.id, mode }, ignored_fields };
   using served = services.models.for(model);
-  const plan = await inPlanningTurn(services, call, caller, () =>
-    planOrRefusal(services, { ...checked, call, served }),
-  );
+  using turn = await planningTurn(services, call, caller);
+  if (turn === null) return { result: noRoom(), ...about };
+  const plan = await planOrRefusal(services, { ...checked, call, served });
   if (plan instanceof Refusal) return { result: plan, ...about };
   const { input_tokens, record_tokens_left_out, plans } = plan;
   // An upstream of decisions makes its own plans, and its own report of tokens is billed.

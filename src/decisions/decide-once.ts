@@ -1,111 +1,111 @@
+import { MissingKey } from '../accounts/key-format.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { Refusal } from '../errors.ts';
-import { claimOf, IDEMPOTENCY_KEY_LENGTH_MAX, type IdempotencyClaim } from '../idempotency/claim.ts';
+import {
+  claimOf,
+  IDEMPOTENCY_KEY_LENGTH_MAX,
+  type IdempotencyClaim,
+  type IdempotentRequest,
+} from '../idempotency/claim.ts';
 import type { KeptAnswer } from '../idempotency/kept-answer.ts';
-import type { IdempotencyTurn } from '../idempotency/turns.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { dollarsOf } from '../money.ts';
-import { inStep, type RequestSpan } from '../ops/tracing.ts';
 import { answerOfNumbers, numbersOf } from '../questions/answer.ts';
+import type { DecisionCall, KnownCaller } from './call.ts';
+import { noRoom } from './plan-request.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
 import { parseDecisionRequest } from './request.ts';
 import type { WrittenDecision } from './schemas.ts';
 
-/** A call with an idempotency key. */
-export interface KeyedCall {
-  readonly request_id: string;
-  readonly endpoint: string;
-  readonly query_mode: string | null;
-  readonly idempotency_key: string;
-  readonly api_key_id: string;
-  readonly api_key_secret: string;
-  readonly organization_id: string;
-  readonly readBody: (organization_id: string) => Promise<JsonValue | DecisionRefusal>;
-  readonly body_bytes: () => number;
-  readonly signal: AbortSignal;
-  readonly span: RequestSpan | null;
-}
-
-/** The answer to an earlier request with the same key and body, and what of both was not read. */
-export class Replay {
-  constructor(
-    readonly decision: WrittenDecision,
-    readonly unread: {
-      readonly ignored_fields: readonly string[];
-      readonly record_tokens_left_out: number | null;
-    },
-  ) {}
-}
-
 /** The `Retry-After` in seconds for a client that has already waited for the other request. */
 const RETRY_AFTER_S = 1;
 
-/**
- * Lets one call of each idempotency key run at a time, with its claim and its body. Resolves with its
- * outcome, with the earlier answer, or with a refusal. A refusal stores nothing, so that the next attempt
- * runs.
- */
-export async function decideOnce<Outcome extends { readonly result: unknown }>(
-  services: DecisionServices,
-  call: KeyedCall,
-  run: (claim: IdempotencyClaim, body: JsonValue) => Promise<Outcome>,
-): Promise<Outcome | Replay | DecisionRefusal> {
-  const { length } = call.idempotency_key;
+/** The answer to an earlier call with the same key and body, and what of both was not read. */
+export interface Replay {
+  readonly decision: WrittenDecision;
+  readonly unread: {
+    readonly ignored_fields: readonly string[];
+    readonly record_tokens_left_out: number | null;
+  };
+}
+
+/** A call with an idempotency key. */
+interface KeyedCall {
+  readonly claim: IdempotencyClaim;
+  readonly body: JsonValue;
+  /** The time on the monotonic clock up to which the call waits for another one of its key. */
+  readonly waits_until_ms: number;
+}
+
+/** The turn of a call among those of its idempotency key, until the disposal. */
+interface KeyTurn extends Disposable {
+  /** Null where this call is to run. */
+  readonly earlier: Replay | DecisionRefusal | null;
+}
+
+/** Returns what keys the hashes of an idempotency key, and is stored nowhere; undefined where the call has no such. */
+export function secretOf(key: DecisionCall['key']): string | undefined {
+  if (typeof key === 'string') return key;
+  return key instanceof MissingKey ? undefined : key.client_secret;
+}
+
+/** Reads the body of a call, and makes the claim of its idempotency key. */
+export async function keyedCall(
+  { clock }: DecisionServices,
+  call: DecisionCall,
+  { key_id: api_key_id, organization_id }: KnownCaller,
+  keys: Pick<IdempotentRequest, 'idempotency_key' | 'api_key_secret'>,
+): Promise<KeyedCall | DecisionRefusal> {
+  const { endpoint, query_mode } = call;
+  const { length } = keys.idempotency_key;
   if (length === 0 || length > IDEMPOTENCY_KEY_LENGTH_MAX) {
     return new DecisionRefusal('invalid_idempotency_key');
   }
-  const body = await call.readBody(call.organization_id);
+  const body = await call.readBody(organization_id);
   if (body instanceof Refusal) return body;
-  const claim = claimOf({ ...call, body });
-  const waits_until_ms = services.clock.monotonic_ms() + CLIENT_TIMEOUT_MS;
-  for (;;) {
-    const turn = await inStep(call.span, 'idempotency', () =>
-      enterWithinBudget(services, call, claim, waits_until_ms),
-    );
-    if (turn instanceof Refusal) return turn;
-    switch (turn.state) {
-      case 'answered':
-        return replayOf(turn.kept, body, call.query_mode);
-      case 'other_body':
-        return new DecisionRefusal('idempotency_key_reused');
-      case 'in_use':
-        return new DecisionRefusal('idempotency_key_in_use', { retry_after_s: RETRY_AFTER_S });
-      case 'runs': {
-        const outcome = await run(claim, body).finally(turn.end);
-        // Another node was faster, so this call waits for its answer.
-        if (!isClaimTaken(outcome.result)) return outcome;
-      }
-    }
-  }
+  const claim = claimOf({ ...keys, api_key_id, endpoint, query_mode, body });
+  return { claim, body, waits_until_ms: clock.monotonic_ms() + CLIENT_TIMEOUT_MS };
 }
 
-/** Enters the queue of the key. A waiting body counts in the same memory as those that wait to be planned. */
-async function enterWithinBudget(
+/**
+ * Waits until no other call of the key runs. A waiting body counts in the same memory as those that wait to be
+ * planned. A refusal stores nothing, so that the next attempt runs.
+ */
+export async function enterTurn(
   { idempotency, unplanned_bodies, problems }: DecisionServices,
-  { request_id, organization_id, body_bytes, signal }: KeyedCall,
-  claim: IdempotencyClaim,
-  waits_until_ms: number,
-): Promise<IdempotencyTurn | DecisionRefusal> {
-  const bytes = body_bytes();
-  if (!unplanned_bodies.take(organization_id, bytes)) {
-    return new DecisionRefusal('overloaded', {
-      message: 'Too many large requests of the organization are waiting.',
-      retry_after_s: RETRY_AFTER_S,
-    });
-  }
+  { request_id, body_bytes, signal, query_mode }: DecisionCall,
+  { organization_id }: KnownCaller,
+  { claim, body, waits_until_ms }: KeyedCall,
+): Promise<KeyTurn> {
+  using bytes = unplanned_bodies.reserve(organization_id, body_bytes());
+  if (bytes === null) return ended(noRoom());
   try {
-    return await idempotency.enter(claim, { waits_until_ms, signal });
+    const turn = await idempotency.enter(claim, { waits_until_ms, signal });
+    switch (turn.state) {
+      case 'answered':
+        return ended(replayOf(turn.kept, body, query_mode));
+      case 'other_body':
+        return ended(new DecisionRefusal('idempotency_key_reused'));
+      case 'in_use':
+        return ended(new DecisionRefusal('idempotency_key_in_use', { retry_after_s: RETRY_AFTER_S }));
+      case 'runs':
+        return { earlier: null, [Symbol.dispose]: turn.end };
+    }
   } catch (error) {
     const code = 'billing_unavailable';
     problems.report({ request_id, step: 'idempotency', code, error });
-    return new DecisionRefusal(code);
-  } finally {
-    unplanned_bodies.give(organization_id, bytes);
+    return ended(new DecisionRefusal(code));
   }
 }
 
-function isClaimTaken(result: unknown): boolean {
+/** Returns a turn without anything to run. */
+function ended(earlier: Replay | DecisionRefusal): KeyTurn {
+  return { earlier, [Symbol.dispose]: () => {} };
+}
+
+/** Returns true for the refusal of a call whose key another node was running meanwhile. */
+export function isClaimTaken(result: unknown): boolean {
   return result instanceof Refusal && result.code === 'idempotency_key_in_use';
 }
 
@@ -145,8 +145,8 @@ function replayOf(kept: KeptAnswer, body: JsonValue, query_mode: string | null):
     decisions: questions.length,
     cost_usd: dollarsOf(cost_micros),
   } as const;
-  return new Replay(
-    { id, object: 'decision', created, model, mode, answers, usage, latency_ms },
-    { ignored_fields, record_tokens_left_out },
-  );
+  return {
+    decision: { id, object: 'decision', created, model, mode, answers, usage, latency_ms },
+    unread: { ignored_fields, record_tokens_left_out },
+  };
 }

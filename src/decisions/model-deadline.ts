@@ -13,7 +13,7 @@ export class TurnTimedOut extends Error {
  * The deadlines of a request at the model: one for its first turn, and one from there to its answer. The
  * signal is aborted with `TurnTimedOut` or `EvaluationTimedOut` when one has passed, and as `client` is.
  */
-export class ModelDeadline {
+export class ModelDeadline implements Disposable {
   readonly #given_up = new AbortController();
   readonly #forward: () => void;
   #phase: 'loading' | 'waiting' | 'evaluating' = 'loading';
@@ -52,6 +52,10 @@ export class ModelDeadline {
   end(): void {
     clearTimeout(this.#timer);
     this.client.removeEventListener('abort', this.#forward);
+  }
+
+  [Symbol.dispose](): void {
+    this.end();
   }
 
   #enter(phase: 'waiting' | 'evaluating', duration_ms: number, reason: () => Error): void {

@@ -1,8 +1,12 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
+import { MS_PER_S } from '../clock.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
+import { notAsked } from './batch/admission.ts';
+import type { AskedCall, CheckedRequest } from './call.ts';
 import { ServiceStopped } from './cut-requests.ts';
 import { TurnTimedOut } from './model-deadline.ts';
+import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
@@ -10,7 +14,7 @@ import type { DecisionRequest } from './request.ts';
  * Returns the client's refusal when step 4 fails. It never has the error's own text, which may quote the
  * record.
  */
-export function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal {
+function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal {
   if (error instanceof PlanRejected) {
     const asked = error.question === null ? undefined : request.questions[error.question];
     return new DecisionRefusal('invalid_request', {
@@ -37,11 +41,55 @@ export function modelRefusal(error: unknown, request: DecisionRequest): Decision
  * Returns true if a failure of step 4 is our own fault: neither the client's, nor overload, which has codes
  * of its own.
  */
-export function isOwnFault(error: unknown): boolean {
+function isOwnFault(error: unknown): boolean {
   return !isLoad(error) && !(error instanceof PlanRejected);
 }
 
 /** Returns true if a failure of step 4 goes away by itself: too much waits, or the model is being loaded. */
-export function isLoad(error: unknown): boolean {
+function isLoad(error: unknown): boolean {
   return error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof TurnTimedOut;
+}
+
+type RefusingServices = Pick<DecisionServices, 'problems' | 'cut_requests'>;
+
+/** A checked request of a call. */
+type AskedRequest = CheckedRequest & { readonly call: AskedCall };
+
+/** Returns the model's answer, or its refusal. A line of a batch asks again for as long as the reason is load. */
+export async function askPatiently<Answer>(
+  services: RefusingServices & Pick<DecisionServices, 'pause'>,
+  checked: AskedRequest,
+  step: 'plan' | 'model',
+  ask: () => Promise<Answer>,
+): Promise<Answer | DecisionRefusal> {
+  const { patience } = checked.call;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const refusal = refusedByModel(services, checked, step, error);
+      if (patience === null || !isLoad(error)) return refusal;
+      await services.pause((refusal.retry_after_s ?? 1) * MS_PER_S, patience);
+      if (patience.aborted) return notAsked();
+    }
+  }
+}
+
+/**
+ * Returns the refusal for a failure of the model or its planner, and reports it where it is our own fault.
+ */
+function refusedByModel(
+  { problems, cut_requests }: RefusingServices,
+  { call: { request_id, endpoint, signal }, request, model }: AskedRequest,
+  step: 'plan' | 'model',
+  error: unknown,
+): DecisionRefusal {
+  const refusal = modelRefusal(error, request);
+  if (error instanceof ServiceStopped) cut_requests.add(endpoint, request.mode);
+  // A request aborted by its client or by a stop is no failure.
+  const is_abandoned = signal.aborted && error === signal.reason;
+  if (isOwnFault(error) && !is_abandoned) {
+    problems.report({ request_id, step, code: refusal.code, model: model.id, error });
+  }
+  return refusal;
 }

@@ -1,6 +1,7 @@
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
-import { type DecisionCall, type DecisionOutcome, decide } from '../decisions/decide.ts';
+import type { DecisionCall, DecisionOutcome } from '../decisions/call.ts';
+import { decide } from '../decisions/decide.ts';
 import { ignoredFieldNames, ignoredFieldsHeader } from '../decisions/ignored-fields.ts';
 import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
 import { OpenAiDecisionRequestSchema, OpenAiDecisionSchema } from '../decisions/openai/schemas.ts';
@@ -206,13 +207,18 @@ export function bodyReading(
   openai: OpenAiTranslation | null,
 ): Pick<DecisionCall, 'readBody' | 'body_bytes'> {
   let body_bytes = 0;
+  const read = async (organization_id: string) => {
+    context.onKnown();
+    const body = await readJsonBody(request, { organization_id }, body_limits, (received_bytes) => {
+      body_bytes = received_bytes;
+    });
+    return body instanceof Refusal || openai === null ? body : openai.request(body);
+  };
+  let reading: ReturnType<typeof read> | undefined;
   return {
-    readBody: async (organization_id) => {
-      context.onKnown();
-      const body = await readJsonBody(request, { organization_id }, body_limits, (received_bytes) => {
-        body_bytes = received_bytes;
-      });
-      return body instanceof Refusal || openai === null ? body : openai.request(body);
+    readBody: (organization_id) => {
+      reading ??= read(organization_id);
+      return reading;
     },
     body_bytes: () => body_bytes,
   };

@@ -1,7 +1,7 @@
 import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
 import { extractKey, MissingKey } from '../accounts/key-format.ts';
 import type { Clock } from '../clock.ts';
-import type { AskedKey } from '../decisions/check-request.ts';
+import type { AskedKey } from '../decisions/call.ts';
 import { Refusal } from '../errors.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import {

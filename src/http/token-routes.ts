@@ -1,4 +1,4 @@
-import type { AskedCall } from '../decisions/check-request.ts';
+import type { AskedCall } from '../decisions/call.ts';
 import { countTokens, type TokenCountOutcome } from '../decisions/count-tokens.ts';
 import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
 import { TOKEN_CODES, type TokenCode, tokenRefusal } from '../decisions/refusal.ts';

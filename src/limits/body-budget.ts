@@ -57,6 +57,11 @@ export class BodyBudget {
     return true;
   }
 
+  /** Takes that many bytes until the disposal; null where `take` has no room. */
+  reserve(owner: string, bytes: number): Disposable | null {
+    return this.take(owner, bytes) ? { [Symbol.dispose]: () => this.give(owner, bytes) } : null;
+  }
+
   /**
    * Returns the share of a new body. A lack of room stops the newest bodies first, so that older ones can be
    * completed.

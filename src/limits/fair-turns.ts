@@ -30,7 +30,8 @@ export class FairTurns {
   async run<T>(name: string, work: () => Promise<T>): Promise<T> {
     this.#count(name, 1);
     try {
-      return await this.#lines.run(name, () => this.#inTurn(name, work));
+      using _turn = await this.#lines.take(name);
+      return await this.#inTurn(name, work);
     } finally {
       this.#count(name, -1);
     }

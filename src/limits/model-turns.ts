@@ -13,8 +13,8 @@ export class QueueFull extends Error {
   }
 }
 
-/** A request's slot at the model, until it is answered. */
-export interface Place {
+/** A request's slot at the model, until the disposal. */
+export interface Place extends Disposable {
   /**
    * Runs `work` when its turn comes, and resolves and rejects as it does. Rejects at once with the signal's
    * reason, without waiting for work that goes on.
@@ -92,28 +92,16 @@ export class ModelTurns {
   }
 
   /**
-   * Runs `work` with a slot at the model, and resolves and rejects as it does. Rejects with `QueueFull`. A line of a
-   * batch waits for its slot until `patience` is aborted.
+   * Takes a slot at the model. Rejects with `QueueFull`. A line of a batch waits for its slot until `patience` is
+   * aborted.
    */
-  async enter<Result>(
-    organization_id: string,
-    work: (place: Place) => Promise<Result>,
-    patience: AbortSignal | null = null,
-  ): Promise<Result> {
+  async take(organization_id: string, patience: AbortSignal | null = null): Promise<Place> {
     const guest = await this.#takeSlot(organization_id, patience);
-    try {
-      return await work({
-        run: (turn, piece, signal) => this.#run(guest, turn, piece, signal),
-        retryAfter_s: () => this.#retryAfter_s(guest.queue_name, 1),
-      });
-    } finally {
-      guest.requests -= 1;
-      guest.refused = Math.max(0, guest.refused - 1);
-      this.#requests -= 1;
-      if (guest.is_batch) this.#batch_requests -= 1;
-      if (guest.requests === 0) this.#guests.delete(guest.queue_name);
-      this.#tellFreeSlot();
-    }
+    return {
+      run: (turn, piece, signal) => this.#run(guest, turn, piece, signal),
+      retryAfter_s: () => this.#retryAfter_s(guest.queue_name, 1),
+      [Symbol.dispose]: () => this.#giveSlot(guest),
+    };
   }
 
   load(): TurnsLoad {
@@ -142,6 +130,15 @@ export class ModelTurns {
       }
       await untilAborted(this.#slot_freed.promise, patience);
     }
+  }
+
+  #giveSlot(guest: Guest): void {
+    guest.requests -= 1;
+    guest.refused = Math.max(0, guest.refused - 1);
+    this.#requests -= 1;
+    if (guest.is_batch) this.#batch_requests -= 1;
+    if (guest.requests === 0) this.#guests.delete(guest.queue_name);
+    this.#tellFreeSlot();
   }
 
   #hasSlotFor({ is_batch, requests }: Guest): boolean {

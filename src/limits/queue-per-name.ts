@@ -13,20 +13,20 @@ export class QueuePerName {
 
   constructor(private readonly at_once: number) {}
 
-  /** Runs `work` when its turn comes. Resolves and rejects as `work` does. */
-  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+  /** Resolves when it is that name's turn, which lasts until the disposal. */
+  async take(name: string): Promise<Disposable> {
     const line = this.#lineOf(name);
     if (line.running < this.at_once) line.running += 1;
     else await new Promise<void>((resume) => line.waiting.push(resume));
-    try {
-      return await work();
-    } finally {
-      // The slot goes to the next waiting piece, so that no newcomer can take it.
-      const resume = line.waiting.shift();
-      if (resume === undefined) line.running -= 1;
-      else resume();
-      if (line.running === 0) this.#lines.delete(name);
-    }
+    return { [Symbol.dispose]: () => this.#end(name, line) };
+  }
+
+  #end(name: string, line: Line): void {
+    // The slot goes to the next waiting piece, so that no newcomer can take it.
+    const resume = line.waiting.shift();
+    if (resume === undefined) line.running -= 1;
+    else resume();
+    if (line.running === 0) this.#lines.delete(name);
   }
 
   #lineOf(name: string): Line {

@@ -1,6 +1,6 @@
 import type { DecisionEngine, DecisionInput, DecisionPlan, EvaluateOptions } from '../../native/engine.ts';
 import type { UpstreamCalibration } from '../catalog/catalog-records.ts';
-import type { Mode } from '../questions/question.ts';
+import type { Clock } from '../clock.ts';
 import type { LifecycleStatus, LoadFailure, ModelLifecycle } from './lifecycle.ts';
 
 /** A model's answer to a request, before the charge. */
@@ -11,10 +11,10 @@ export interface ModelAnswer {
   readonly input_tokens: number;
 }
 
-/** A model that can answer now: an engine of this process, or a pool of upstreams. */
-export interface AnsweringModel {
-  /** Answers a plan. Rejects as `DecisionEngine.evaluate` does. */
-  answer(plan: DecisionPlan, options: EvaluateOptions): Promise<ModelAnswer>;
+/** An answer of a model that had been loaded before. */
+export interface TimedAnswer extends ModelAnswer {
+  /** The time from the loaded model to its answer, including the wait for its turns. */
+  readonly latency_ms: number;
 }
 
 /** A member of a model's pool of upstreams. */
@@ -43,12 +43,8 @@ export interface ModelLife {
    * `ModelLifecycle.plan`.
    */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
-  /** Runs work as `ModelLifecycle.use`. */
-  use<Result>(
-    mode: Mode,
-    work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result>;
+  /** Answers a plan. Loads a cold model first. Rejects as `ModelLifecycle.use` and `DecisionEngine.evaluate` do. */
+  answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer>;
   status(): LifecycleStatus;
   /** Returns the engine's counters; undefined while no engine is loaded, or where it has none. */
   counts(): ReturnType<NonNullable<DecisionEngine['counts']>> | undefined;
@@ -68,22 +64,19 @@ export interface UpstreamLife extends ModelLife {
   members(): readonly ObservedUpstream[];
 }
 
-/** Returns an engine as a model that can answer; it bills the planned tokens. */
-export function answeringEngine(engine: DecisionEngine): AnsweringModel {
-  return {
-    answer: async (plan, options) => ({
-      scores: await engine.evaluate(plan, options),
-      input_tokens: plan.input_tokens,
-    }),
-  };
-}
-
-/** Returns the lifecycle of a model with weights of its own. */
-export function engineLife(lifecycle: ModelLifecycle): ModelLife {
+/** Returns the lifecycle of a model with weights of its own, which bills the planned tokens. */
+export function engineLife(lifecycle: ModelLifecycle, clock: Pick<Clock, 'monotonic_ms'>): ModelLife {
   return {
     plan: (input, signal) => lifecycle.plan(input, signal),
-    use: (mode, work, signal) =>
-      lifecycle.use(mode, (engine, given_up) => work(answeringEngine(engine), given_up), signal),
+    answer: (plan, options) => {
+      const answer = async (engine: DecisionEngine, signal: AbortSignal) => {
+        const began_ms = clock.monotonic_ms();
+        const scores = await engine.evaluate(plan, { ...options, signal });
+        const latency_ms = clock.monotonic_ms() - began_ms;
+        return { scores, input_tokens: plan.input_tokens, latency_ms };
+      };
+      return lifecycle.use(plan.input.mode, answer, options.signal);
+    },
     status: () => lifecycle.status(),
     counts: () => lifecycle.engineIfLoaded()?.counts?.(),
     load: async (failure) => {

@@ -3,6 +3,7 @@ import {
   type DecisionInput,
   type DecisionPlan,
   type DecisionPlanner,
+  type EvaluateOptions,
   WeightsError,
 } from '../../native/engine.ts';
 import type {
@@ -17,16 +18,15 @@ import type { Clock } from '../clock.ts';
 import { inTime } from '../in-time.ts';
 import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
 import type { Problems } from '../problems/problems.ts';
-import type { Mode } from '../questions/question.ts';
 import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
 import {
-  type AnsweringModel,
   engineLife,
   type ModelLife,
   type ObservedUpstream,
+  type TimedAnswer,
   type UpstreamLife,
 } from './model-life.ts';
-import { correctedModel, Tunings } from './tunings.ts';
+import { correctionOf, Tunings } from './tunings.ts';
 
 /** The longest opening of the largest weights, which are read, checked and loaded; a longer one hangs. */
 const OPENING_MS = 15 * 60_000;
@@ -109,12 +109,8 @@ export interface ServedModel extends Disposable {
   readonly turns: ModelTurns;
   /** Plans a request as `ModelLife.plan`, with the most tokens that it can be billed. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
-  /** Runs work with the model as `ModelLife.use`; a cold model is loaded first. */
-  use<Result>(
-    mode: Mode,
-    work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result>;
+  /** Answers a plan as `ModelLife.answer`. */
+  answer: ModelLife['answer'];
 }
 
 /**
@@ -158,8 +154,8 @@ export class Models {
     return {
       turns,
       plan: (input, signal) => behind.plan(input, signal),
-      use: (mode, work, signal) =>
-        isTuned(model) ? this.#useTuned(behind, model, mode, work, signal) : behind.use(mode, work, signal),
+      answer: (plan, options) =>
+        isTuned(model) ? this.#answerTuned(behind, model, plan, options) : behind.answer(plan, options),
       [Symbol.dispose]: () => {
         if (is_over) return;
         is_over = true;
@@ -313,22 +309,17 @@ export class Models {
     if (known !== undefined) this.#closeIfRetired(known);
   }
 
-  /** Runs work with a tuned model's base, whose answers are corrected. */
-  async #useTuned<Result>(
+  /** Answers by a tuned model's base, whose answers are corrected. */
+  async #answerTuned(
     base: ModelLife,
     model: TunedModelEntry,
-    mode: Mode,
-    work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result> {
+    plan: DecisionPlan,
+    options: EvaluateOptions,
+  ): Promise<TimedAnswer> {
     const tuning = await this.#tunings.of(model).catch((error: unknown) => {
       throw new ModelUnavailable('The tuning cannot be read.', { cause: error });
     });
-    return await base.use(
-      mode,
-      (answering, given_up) => work(correctedModel(answering, tuning), given_up),
-      signal,
-    );
+    return await base.answer(plan, { ...options, correction: correctionOf(tuning, plan) });
   }
 
   #lifeOf(model: OwnModelEntry): Life {
@@ -363,7 +354,7 @@ export class Models {
       onProblem: (step, error) =>
         problems.report({ request_id: null, step, code: null, model: model.id, error }),
     });
-    const life: EngineLife = { ...this.#newLife(), model, lifecycle, behind: engineLife(lifecycle) };
+    const life: EngineLife = { ...this.#newLife(), model, lifecycle, behind: engineLife(lifecycle, clock) };
     this.#register(life);
     return life;
   }

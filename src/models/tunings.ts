@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { ScoreCorrection } from '../../native/engine.ts';
+import type { DecisionPlan, ScoreCorrection } from '../../native/engine.ts';
 import type { TunedModelEntry } from '../catalog/catalog.ts';
 import { Tuning } from '../tuning/tuning.ts';
-import type { AnsweringModel } from './model-life.ts';
 
 /** The tunings that requests have needed so far, each read once for its text. */
 export class Tunings {
@@ -44,15 +43,9 @@ export function tuningSha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** Returns a model whose answers to tuned questions are corrected; all others are the base's, bit for bit. */
-export function correctedModel(model: AnsweringModel, tuning: Tuning): AnsweringModel {
-  return {
-    answer(plan, options) {
-      const correct = tuning.correctionOf(plan.input);
-      if (correct === null) return model.answer(plan, options);
-      const { weights_sha256, profile } = tuning;
-      const correction: ScoreCorrection = { weights_sha256, profile, correct };
-      return model.answer(plan, { ...options, correction });
-    },
-  };
+/** Returns the correction of a plan's tuned questions; undefined without any: all answers are the base's then. */
+export function correctionOf(tuning: Tuning, { input }: DecisionPlan): ScoreCorrection | undefined {
+  const correct = tuning.correctionOf(input);
+  const { weights_sha256, profile } = tuning;
+  return correct === null ? undefined : { weights_sha256, profile, correct };
 }

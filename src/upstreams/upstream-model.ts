@@ -13,8 +13,7 @@ import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../c
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { QueueFull } from '../limits/model-turns.ts';
 import { type LifecycleStatus, ModelWarmingUp, modelClosed, scheduleByTimer } from '../models/lifecycle.ts';
-import type { AnsweringModel, ModelAnswer, ObservedUpstream, UpstreamLife } from '../models/model-life.ts';
-import type { Mode } from '../questions/question.ts';
+import type { ObservedUpstream, TimedAnswer, UpstreamLife } from '../models/model-life.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import { DecisionAsking } from './decision-asking.ts';
 import { LLAMA_SERVER } from './llama-server.ts';
@@ -47,7 +46,7 @@ const TOKEN_PROTOCOLS = { 'llama-server': LLAMA_SERVER, openai: OPENAI } as cons
 const atOnce: TakeTurn = (_, work) => work();
 
 /** An answer with the fingerprint of the weights that gave it. */
-export interface FingerprintedAnswer extends ModelAnswer {
+export interface FingerprintedAnswer extends TimedAnswer {
   /** As `fingerprintOf`; null where several weights contributed, or a server does not identify them. */
   readonly fingerprint: string | null;
 }
@@ -55,6 +54,7 @@ export interface FingerprintedAnswer extends ModelAnswer {
 /** A model of the catalog with a pool of upstreams. */
 export class UpstreamModel implements UpstreamLife {
   readonly #onProblem: UpstreamOptions['onProblem'];
+  readonly #now_ms: UpstreamOptions['now_ms'];
   readonly #pool: Pool;
   readonly #asking: Asking;
   readonly #is_measured: boolean;
@@ -69,6 +69,7 @@ export class UpstreamModel implements UpstreamLife {
     this.#settings = row.upstreams;
     this.#calibration = row.upstreams.calibration;
     this.#onProblem = options.onProblem;
+    this.#now_ms = options.now_ms;
     this.#asking = askingOf(row, options);
     this.#is_measured = options.is_measured ?? false;
     this.#pool = new Pool(row.upstreams, () => this.#trial(), {
@@ -88,15 +89,15 @@ export class UpstreamModel implements UpstreamLife {
     return this.#asking.plan(input, signal);
   }
 
-  async use<Result>(
-    _mode: Mode,
-    work: (model: AnsweringModel, signal: AbortSignal) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result> {
-    await this.#pool.ready(signal);
-    const closed = this.#closed.signal;
-    const given_up = signal === undefined ? closed : AbortSignal.any([closed, signal]);
-    return await work({ answer: (plan, options) => this.#calibrated(plan, options) }, given_up);
+  async answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer> {
+    const { fingerprint, ...answer } = await this.measure(plan, options);
+    const calibration = this.#calibration;
+    if (calibration === undefined || !this.#isFor(calibration.fingerprint, fingerprint)) return answer;
+    const { questions, mode } = plan.input;
+    const scores = questions.map((question, index) =>
+      applyTemperature(answer.scores[index] ?? [], question, calibration.temperatures[mode]),
+    );
+    return { ...answer, scores };
   }
 
   status(): LifecycleStatus {
@@ -131,16 +132,18 @@ export class UpstreamModel implements UpstreamLife {
   }
 
   /**
-   * Returns the answer without calibration, for measuring and fitting. Rejects as `AnsweringModel.answer`
-   * does.
+   * Returns the answer without calibration, for measuring and fitting. Rejects as `answer` does.
    */
-  async answer(
+  async measure(
     plan: DecisionPlan,
     { scope, signal: client, takeTurn = atOnce }: EvaluateOptions,
   ): Promise<FingerprintedAnswer> {
+    await this.#pool.ready(client);
+    const began_ms = this.#now_ms();
     // A request that has lost one call has no answer, so its other calls are aborted.
     const failure = new AbortController();
-    const signal = AbortSignal.any([failure.signal, ...(client === undefined ? [] : [client])]);
+    const signals = [failure.signal, this.#closed.signal];
+    const signal = AbortSignal.any(client === undefined ? signals : [...signals, client]);
     const running: Promise<unknown>[] = [];
     const caller: Caller = {
       scope,
@@ -157,7 +160,9 @@ export class UpstreamModel implements UpstreamLife {
     };
     try {
       const answer = await this.#asking.answer(plan, caller);
-      return { ...answer, fingerprint: this.#fingerprintOf(answer) };
+      const { scores, input_tokens } = answer;
+      const latency_ms = this.#now_ms() - began_ms;
+      return { scores, input_tokens, latency_ms, fingerprint: this.#fingerprintOf(answer) };
     } catch (error) {
       await Promise.allSettled(running);
       throw told(error);
@@ -168,21 +173,6 @@ export class UpstreamModel implements UpstreamLife {
     const trial = await this.#asking.trial();
     const needs_fingerprint = this.#is_measured || this.#calibration !== undefined;
     return { ...trial, reads_list: trial.reads_list || needs_fingerprint };
-  }
-
-  async #calibrated(plan: DecisionPlan, options: EvaluateOptions): Promise<ModelAnswer> {
-    const { scores, input_tokens, fingerprint } = await this.answer(plan, options);
-    const calibration = this.#calibration;
-    if (calibration === undefined || !this.#isFor(calibration.fingerprint, fingerprint)) {
-      return { scores, input_tokens };
-    }
-    const { questions, mode } = plan.input;
-    return {
-      scores: questions.map((question, index) =>
-        applyTemperature(scores[index] ?? [], question, calibration.temperatures[mode]),
-      ),
-      input_tokens,
-    };
   }
 
   #fingerprintOf({ sources }: SourcedAnswer): string | null {

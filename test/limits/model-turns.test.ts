@@ -19,7 +19,7 @@ function model(requests_max: number) {
       name: string,
       tokens: number,
       options: { decoder?: PlanTurn['decoder']; signal?: AbortSignal; patience?: AbortSignal } = {},
-    ) {
+    ): Promise<string> {
       const [organization_id = ''] = name;
       const turn = { tokens, decoder: options.decoder ?? 'small', decoder_tokens: DECODER_TOKENS };
       const work = () => {
@@ -33,7 +33,11 @@ function model(requests_max: number) {
       };
       const signal = options.signal ?? new AbortController().signal;
       const { patience } = options;
-      return turns.enter(organization_id, (place) => place.run(turn, work, signal), patience ?? null);
+      const inTurn = async () => {
+        using place = await turns.take(organization_id, patience);
+        return await place.run(turn, work, signal);
+      };
+      return inTurn();
     },
     setLimit: (limit: number) => turns.setLimit(limit),
     /** Lets the piece that runs for the longest end, `duration_ms` later, and the next ones begin. */

@@ -112,7 +112,7 @@ test('a model that is gone is closed once, after the last request that asked for
   waiting[Symbol.dispose]();
   waiting[Symbol.dispose]();
   // An earlier plan is answered by an engine that is loaded for it.
-  const evaluate = () => planned.use('fast', (model) => model.answer(plan, { scope: 'test' }));
+  const evaluate = async () => (await planned.answer(plan, { scope: 'test' })).scores;
   expect(await evaluate()).toEqual(await evaluate());
   expect(events).toEqual(['open a']);
   planned[Symbol.dispose]();
@@ -127,8 +127,12 @@ test('the idle unload of one model leaves another one that is in use as it is', 
   using busy = models.for(row('a'));
   using idle = models.for(row('b'));
   const release = Promise.withResolvers<void>();
-  const using_it = busy.use('fast', () => release.promise);
-  await idle.use('fast', () => Promise.resolve());
+  const plan = await busy.plan(INPUT);
+  const using_it = busy.answer(plan, {
+    scope: 'test',
+    takeTurn: (_, work) => release.promise.then(work),
+  });
+  await idle.answer(plan, { scope: 'test' });
   while (models.lifecycle('b')?.status().state !== 'cold') await turn();
   while (models.lifecycle('a')?.status().state !== 'ready') await turn();
   release.resolve();
@@ -182,7 +186,7 @@ test('a reload takes the requests that come, leaves those that have begun to the
   models.for(after)[Symbol.dispose]();
   models.follow([after]);
   expect(models.lifecycle('a')).toBe(second);
-  const { scores } = await begun.use('fast', (model) => model.answer(plan, { scope: 'test' }));
+  const { scores } = await begun.answer(plan, { scope: 'test' });
   expect(scores).toHaveLength(1);
   expect(events).toEqual(['open a', 'open a']);
   begun[Symbol.dispose]();
@@ -280,7 +284,9 @@ test('the end closes all models, those that are gone but in use too; who comes l
   using gone = models.for(row('gone'));
   using there = models.for(row('there'));
   const never = new Promise<never>(() => {});
-  const used = Promise.allSettled([gone.use('fast', () => never), there.use('fast', () => never)]);
+  const plan = await gone.plan(INPUT);
+  const unanswered = { scope: 'test', takeTurn: () => never };
+  const used = Promise.allSettled([gone.answer(plan, unanswered), there.answer(plan, unanswered)]);
   while (models.states().some(({ state }) => state === 'loading' || state === 'cold')) await turn();
   models.follow([row('there')]);
   await models.close();
@@ -292,7 +298,7 @@ test('the end closes all models, those that are gone but in use too; who comes l
   for (const id of ['there', 'new']) {
     using late = models.for(row(id));
     await expect(late.plan(INPUT)).rejects.toBeInstanceOf(ModelUnavailable);
-    await expect(late.use('fast', () => never)).rejects.toBeInstanceOf(ModelUnavailable);
+    await expect(late.answer(plan, unanswered)).rejects.toBeInstanceOf(ModelUnavailable);
   }
   expect(events).toHaveLength(4);
 });

@@ -355,9 +355,10 @@ test('turns know what waits and what runs', async () => {
   const done = Promise.withResolvers<void>();
   const signal = new AbortController().signal;
   const turn = { tokens: 10, decoder: 'small', decoder_tokens: 15 } as const;
-  const entered = ['a', 'b', 'c'].map((organization) =>
-    turns.enter(organization, (place) => place.run(turn, () => done.promise, signal)),
-  );
+  const entered = ['a', 'b', 'c'].map(async (organization) => {
+    using place = await turns.take(organization);
+    await place.run(turn, () => done.promise, signal);
+  });
   await eventually(() => turns.load().waiting_plans > 0);
   expect(turns.load()).toEqual({ requests: 3, waiting_plans: 1, running_tokens: 20 });
   done.resolve();

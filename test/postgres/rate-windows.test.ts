@@ -409,9 +409,10 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
         const resume = pausePostgres(server);
         // As requests are planned: a few of an organization at once.
         const planning = new QueuePerName(BURST / 10);
-        const burst = Array.from({ length: BURST }, () =>
-          planning.run('org_burst', () => node.admit('org_burst', WIDE, 1)),
-        );
+        const burst = Array.from({ length: BURST }, async () => {
+          using _turn = await planning.take('org_burst');
+          return await node.admit('org_burst', WIDE, 1);
+        });
         const outcomes = await Promise.allSettled(burst);
         expect(outcomes.map(({ status }) => status)).toEqual(Array(BURST).fill('rejected'));
         // The one that broke, one more, and some for a machine that is slow.

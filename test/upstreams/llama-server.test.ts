@@ -84,9 +84,7 @@ async function openPair(path: string): Promise<Pair> {
 async function distance({ engine, upstream }: Pair, input: DecisionInput): Promise<number> {
   const plan = await engine.plan(input);
   const ours = await engine.evaluate(plan, { scope: 'test' });
-  const theirs = await upstream.use(input.mode, async (model, signal) =>
-    model.answer(await upstream.plan(input), { scope: 'test', signal }),
-  );
+  const theirs = await upstream.answer(await upstream.plan(input), { scope: 'test' });
   expect(theirs.input_tokens).toBe(plan.input_tokens);
   return distanceOf(probabilitiesOf(ours), probabilitiesOf(theirs.scores));
 }

@@ -82,11 +82,7 @@ function world(
   ends.push(() => model.close());
   const ask = async (input = INPUT, signal = new AbortController().signal) => {
     const plan = await model.plan(input);
-    return await model.use(
-      input.mode,
-      (answers, given_up) => answers.answer(plan, { scope: 'test', signal: given_up }),
-      signal,
-    );
+    return await model.answer(plan, { scope: 'test', signal });
   };
   /** Failures that did not lead to an answer elsewhere. */
   const failing = async () => {

@@ -122,7 +122,7 @@ function world(
   ends.push(() => model.close());
   const ask = async (input: DecisionInput) => {
     const plan = await model.plan(input);
-    return await model.use(input.mode, (answers, signal) => answers.answer(plan, { scope: 'org', signal }));
+    return await model.answer(plan, { scope: 'org' });
   };
   return { model, time, problems, ask };
 }
@@ -274,7 +274,7 @@ describe('a server whose drain ends is tried as a new one', () => {
     const { model, time } = world('llama-server', [one]);
     const fingerprint = async () => {
       await model.load();
-      return (await model.answer(await model.plan(requestOf('fast', 3)), { scope: 'org' })).fingerprint;
+      return (await model.measure(await model.plan(requestOf('fast', 3)), { scope: 'org' })).fingerprint;
     };
     const before = await fingerprint();
     expect(before).toMatch(/^[0-9a-f]{64}$/);
@@ -334,7 +334,7 @@ test('a list of models that cannot be read at a trial after failures leaves noth
   };
   for (let request = 0; request < 3; request++) await ask(input).catch(() => undefined);
   await model.load();
-  expect((await model.answer(await model.plan(input), { scope: 'org' })).fingerprint).toBeNull();
+  expect((await model.measure(await model.plan(input), { scope: 'org' })).fingerprint).toBeNull();
   expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 3 }]);
 });
 
@@ -403,7 +403,7 @@ describe('a calibration', () => {
       const one = await member(behaviour());
       const { ask, model, time, problems } = world(protocol, [one]);
       const plain = await ask(input);
-      const { fingerprint } = await model.answer(await model.plan(input), { scope: 'org' });
+      const { fingerprint } = await model.measure(await model.plan(input), { scope: 'org' });
       model.setCalibration(calibrationFor(fingerprint ?? ''));
       const calibrated = await ask(input);
       expect(calibrated.input_tokens).toBe(plain.input_tokens);
@@ -436,7 +436,7 @@ describe('a calibration', () => {
       const list = answering(200, LIST.replace('"created":1', `"created":${created}`));
       const { model } = world('llama-server', [await member(asLlamaServer(served), list)]);
       await model.load();
-      prints.push((await model.answer(await model.plan(input), { scope: 'org' })).fingerprint);
+      prints.push((await model.measure(await model.plan(input), { scope: 'org' })).fingerprint);
     }
     expect(prints[0]).toMatch(/^[0-9a-f]{64}$/);
     expect(prints[1]).toBe(prints[0] ?? '');

@@ -37,7 +37,7 @@ export function batchRoutes(services: ConsoleServices, contexts: RequestContexts
         const context = contexts.of(request);
         context.endpoint = '/console/batch';
         const key = { key_id, client_secret: run_key };
-        const answered = await answerBatch(services.decisions, key, request, context);
+        const answered = await answerBatch(services.decisions, { key }, request, context);
         if (answered instanceof Refusal) throw refusedByPort(answered);
         return answered;
       },

@@ -135,13 +135,12 @@ export class PasswordSignIn implements SignIn {
     this.#attempts.ofAddress('sign_up', client_address);
     if (this.sign_up === 'invited') await this.#requireInvitation(email, given.invitation_token);
     this.#attempts.onAccount('mailbox', email);
-    this.#afterAnswer(() =>
-      this.#sign_ups.run(email, () =>
-        this.#hashing.run(client_address, async () => {
-          await this.#auth.api.signUpEmail({ body: { name, email, password } });
-        }),
-      ),
-    );
+    this.#afterAnswer(async () => {
+      using _turn = await this.#sign_ups.take(email);
+      await this.#hashing.run(client_address, async () => {
+        await this.#auth.api.signUpEmail({ body: { name, email, password } });
+      });
+    });
   }
 
   requestVerification({ client_address }: Visit, given: string): Promise<void> {

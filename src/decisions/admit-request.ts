@@ -1,0 +1,92 @@
+import type { DecisionPlan } from '../../native/engine.ts';
+import type { Admission } from '../limits/rate-windows.ts';
+import { admitInTime, notAsked } from './batch/admission.ts';
+import type { AcceptedRequest, AdmittedRequest, DecisionCall, KnownCaller, OutcomeFacts } from './call.ts';
+import { failed } from './check-request.ts';
+import { rateLimited } from './explained-refusals.ts';
+import { noRoom, planningTurn, planOrRefusal } from './plan-request.ts';
+import type { DecisionServices } from './ports.ts';
+import { estimatedTokens } from './pricing.ts';
+import { DecisionRefusal as Refusal } from './refusal.ts';
+
+type AdmittedCall = Admission & { readonly admitted: true };
+
+/**
+ * Runs step 2, second half: the plan, and requests and tokens per minute, in the organization's turn. A
+ * request counts once it is planned; without turns, a whole burst would be planned before any of it counts.
+ * Unreachable windows admit no request.
+ */
+export async function admitRequest(
+  services: DecisionServices,
+  accepted: AcceptedRequest,
+  facts: OutcomeFacts,
+): Promise<AdmittedRequest | Refusal> {
+  const { call, caller } = accepted;
+  using turn = await planningTurn(services, call, caller);
+  if (turn === null) return noRoom();
+  if (call.patience?.aborted === true) return notAsked();
+  try {
+    // Planning is the expensive part of the estimate, so a request that cannot be admitted anyway is refused
+    // first.
+    const { organization_id, limits } = caller;
+    const exhausted =
+      call.patience === null ? await services.limiter.exhausted(organization_id, limits) : null;
+    if (exhausted !== null) {
+      facts.rate = exhausted.status;
+      return rateLimited(exhausted, limits, null);
+    }
+    const plan = await planOrRefusal(services, accepted);
+    const admission = await admitTokens(services, call, caller, estimatedTokens(mostTokensOf(plan)), facts);
+    if (admission instanceof Refusal) return admission;
+    const { reservation } = admission;
+    return { ...accepted, plan, reservation, admitted_at_ms: services.clock.now_ms() };
+  } catch (error) {
+    return failed(services, call, 'rate_windows', 'billing_unavailable', error);
+  }
+}
+
+/** Counts the replay of an answer as a request of the minute, without tokens. Returns the refusal, or null. */
+export async function admitReplay(
+  services: DecisionServices,
+  call: DecisionCall,
+  caller: KnownCaller,
+  facts: OutcomeFacts,
+): Promise<Refusal | null> {
+  try {
+    const admission = await admitTokens(services, call, caller, 0, facts);
+    return admission instanceof Refusal ? admission : null;
+  } catch (error) {
+    return failed(services, call, 'rate_windows', 'billing_unavailable', error);
+  }
+}
+
+/** Asks the rate windows for so many tokens; a line of a batch waits for them. Rejects as the windows do. */
+async function admitTokens(
+  services: DecisionServices,
+  { patience }: DecisionCall,
+  { organization_id, limits }: KnownCaller,
+  estimated_tokens: number,
+  facts: OutcomeFacts,
+): Promise<AdmittedCall | Refusal> {
+  using _turn = patience === null ? null : await services.batch_admission.take(organization_id);
+  const admission =
+    patience === null
+      ? await services.limiter.admit(organization_id, limits, estimated_tokens)
+      : await admitInTime(services, { organization_id, limits, estimated_tokens, patience });
+  if (admission === null) return notAsked();
+  facts.rate = admission.status;
+  return admission.admitted ? admission : rateLimited(admission, limits, estimated_tokens);
+}
+
+/**
+ * Returns the most tokens that a request can be billed; 1, the smallest number, for a request without a plan.
+ */
+export function mostTokensOf(plan: DecisionPlan | Refusal): number {
+  return plan instanceof Refusal ? 1 : plan.input_tokens;
+}
+
+/** Returns the refusal that ends the request at its admission, or at the model for want of a plan; else null. */
+export function refusalOfPlan(admitted: AdmittedRequest | Refusal): Refusal | null {
+  if (admitted instanceof Refusal) return admitted;
+  return admitted.plan instanceof Refusal ? admitted.plan : null;
+}

@@ -1,0 +1,146 @@
+import { ERRORS } from '../errors.ts';
+import { dollarsOf } from '../money.ts';
+import type { UsageRow } from '../usage/usage-row.ts';
+import { mostTokensOf } from './admit-request.ts';
+import { roundedLatency } from './answer-request.ts';
+import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';
+import { failed } from './check-request.ts';
+import { ServiceStopped } from './cut-requests.ts';
+import { keptOf } from './decide-once.ts';
+import { holdRefused } from './explained-refusals.ts';
+import type { DecisionServices } from './ports.ts';
+import { cost_micros } from './pricing.ts';
+import type { DecisionRefusal as Refusal } from './refusal.ts';
+import type { WrittenDecision } from './schemas.ts';
+
+/** Returns the hold of the request: its largest possible cost, by the plan's most tokens. */
+function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
+  return {
+    organization_id: caller.organization_id,
+    project_id: caller.project_id,
+    amount_micros: cost_micros(mostTokensOf(plan), model.input_price_micros_per_million_tokens),
+    at_ms: admitted_at_ms,
+  };
+}
+
+/** Runs step 3: reserves the largest cost, within the credit and the project's monthly limit. */
+export async function placeHold(
+  services: DecisionServices,
+  admitted: AdmittedRequest,
+): Promise<HeldRequest | Refusal> {
+  const refuse = (refusal: Refusal): Refusal => {
+    void admitted.reservation.settle(0);
+    return refusal;
+  };
+  if (services.books.shares_commits) {
+    // The flush is independent of the hold; a later request repeats a failed one.
+    services.keys.flushLastUsed().catch((error: unknown) => {
+      services.problems.report({ request_id: null, step: 'last_used', code: null, error });
+    });
+  }
+  try {
+    const { request_id } = admitted.call;
+    const { claim } = admitted;
+    const asked = { ...largestCost(admitted), request_id, ...(claim === null ? {} : { claim }) };
+    const result = await services.books.hold(asked);
+    return result.held
+      ? { ...admitted, hold: result.hold }
+      : refuse(holdRefused(result, asked.amount_micros));
+  } catch (error) {
+    return refuse(failed(services, admitted.call, 'hold', 'billing_unavailable', error));
+  }
+}
+
+/**
+ * Runs step 5 without an answer: releases the hold without a charge, with the usage row. A client that went
+ * away has no row, because its request was aborted. Its tokens stay in the window, so that leaving early
+ * gives no free work.
+ */
+export async function release(
+  services: DecisionServices,
+  held: HeldRequest,
+  refusal: Refusal,
+  { model_time }: Pick<OutcomeFacts, 'model_time'>,
+): Promise<Refusal> {
+  const { signal } = held.call;
+  // A client of a request that a stop aborted is still there, and gets the error.
+  const is_abandoned = signal.aborted && !(signal.reason instanceof ServiceStopped);
+  if (!is_abandoned) void held.reservation.settle(0);
+  const latency_ms = model_time === undefined ? 0 : roundedLatency(model_time.queue_ms + model_time.model_ms);
+  const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
+  const keeps_row =
+    model_time === undefined ? keepsRejectedRow(services, held) : refusal.code !== 'overloaded';
+  await services.books.release(held.hold, is_abandoned || !keeps_row ? null : row);
+  return refusal;
+}
+
+/**
+ * Returns true if the usage row of a request that the model rejected is stored, within the organization's
+ * budget, because neither credit nor the model's time bounds their number.
+ */
+function keepsRejectedRow({ rejected_rows, clock }: DecisionServices, { caller }: HeldRequest): boolean {
+  return rejected_rows.take(caller.organization_id, clock.monotonic_ms());
+}
+
+/** Runs steps 5 and 6: deducts the exact cost, and only then returns the answer. */
+export async function charge(
+  services: DecisionServices,
+  held: HeldRequest,
+  decided: Decided,
+  { record_tokens_left_out = null }: Pick<OutcomeFacts, 'record_tokens_left_out'>,
+): Promise<WrittenDecision | Refusal> {
+  const { answers, input_tokens, latency_ms } = decided;
+  const questions = held.request.questions.length;
+  const cost = cost_micros(input_tokens, held.model.input_price_micros_per_million_tokens);
+  const charged = usageRow(held, { status: 200, questions, input_tokens, cost, latency_ms });
+  const released = usageRow(held, { ...FAILED, status: ERRORS.billing_unavailable.status, latency_ms });
+  const decision: WrittenDecision = {
+    id: services.identifiers.id('decision'),
+    object: 'decision',
+    created: Math.floor(held.admitted_at_ms / 1_000),
+    model: held.model.id,
+    mode: held.request.mode,
+    answers,
+    usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
+    latency_ms,
+  };
+  const kept = held.claim === null ? null : keptOf(decision, { cost_micros: cost, record_tokens_left_out });
+  try {
+    await services.books.charge(held.hold, cost, charged, released, kept);
+  } catch (error) {
+    void held.reservation.settle(0);
+    return failed(services, held.call, 'charge', 'billing_unavailable', error);
+  }
+  void held.reservation.settle(input_tokens);
+  return decision;
+}
+
+interface Ending {
+  readonly status: number;
+  readonly questions: number;
+  readonly input_tokens: number;
+  readonly cost: number;
+  readonly latency_ms: number;
+}
+
+/** The values of a failed request, which answered nothing and costs nothing. */
+const FAILED = { questions: 0, input_tokens: 0, cost: 0 };
+
+function usageRow(held: HeldRequest, ending: Ending): UsageRow {
+  const { call, caller, model } = held;
+  return {
+    request_id: call.request_id,
+    time_ms: held.admitted_at_ms,
+    organization_id: caller.organization_id,
+    project_id: caller.project_id,
+    api_key_id: caller.key_id,
+    model: model.id,
+    mode: held.request.mode,
+    endpoint: call.endpoint,
+    status: ending.status,
+    questions: ending.questions,
+    input_tokens: ending.input_tokens,
+    cost_micros: ending.cost,
+    latency_ms: ending.latency_ms,
+  };
+}
