@@ -2,22 +2,15 @@ import type { DecisionPlanner } from '../native/engine.ts';
 import type { FirstStepsContext } from './accounts/first-steps.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
-import {
-  Catalog,
-  DEFAULT_MODEL,
-  type DecisionModelEntry,
-  type ServedModelEntry,
-  seedCatalog,
-} from './catalog/catalog.ts';
+import { Catalog, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
 import { type Console, type ConsoleParts, openConsole } from './console/console.ts';
-import type { Database } from './database.ts';
+import type { Database, ServedDatabase } from './database.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
-import { drawHashKey } from './hashing/half-siphash.ts';
 import { BATCH_LINES } from './http/batch-route.ts';
-import { BODY_DEADLINE_MS, type BodyLimits, UNKNOWN_BODY_DEADLINE_MS } from './http/body-bytes.ts';
+import { type BodyLimits, openBodyLimits } from './http/body-bytes.ts';
 import { Draining } from './http/draining.ts';
 import type { HandlerFailure, OnKnown } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
@@ -25,17 +18,11 @@ import { IdempotencyTurns } from './idempotency/turns.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { QUEUE_LIMIT } from './limits/model-turns.ts';
+import { openLimits } from './limits/open-limits.ts';
 import { type Pause, pauseByTimer } from './limits/pause.ts';
-import { QueuePerName } from './limits/queue-per-name.ts';
-import { RateLimiter } from './limits/rate-limiter.ts';
-import { WINDOW_MS } from './limits/rate-status.ts';
-import { LocalRateWindows } from './limits/rate-windows.ts';
-import { RefusalBudgets } from './limits/refusal-budgets.ts';
-import { RejectedRows } from './limits/rejected-rows.ts';
-import { UnknownBodies } from './limits/unknown-bodies.ts';
-import { followCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
+import { followCatalog, loadCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
-import { type ReloadParts, ReloadRefused, type ReloadRequest, reloadModel } from './models/reload.ts';
+import { openReloading, type ReloadParts, type ReloadRequest } from './models/reload.ts';
 import { Reloads } from './models/reloads.ts';
 import { Audits } from './ops/audits.ts';
 import type { Log } from './ops/log.ts';
@@ -52,13 +39,6 @@ import type { Store } from './store.ts';
 import { AUDIT_LOG_RETENTION_DAYS } from './trail/roll-up.ts';
 import { UpstreamModel, type UpstreamOptions } from './upstreams/upstream-model.ts';
 import type { AnalyticsContext } from './usage/analytics.ts';
-import type { UsageRecords } from './usage/usage-records.ts';
-import { usedLimits } from './usage/used-limits.ts';
-
-/**
- * The requests of an organization that may be planned at once: enough to keep the tokenizer's threads busy.
- */
-const PLANNED_AT_ONCE = 4;
 
 /** The milliseconds that a request may take at the model, unless configured. */
 const EVALUATION_MS = 300_000;
@@ -174,170 +154,15 @@ export interface Service {
  * model. Rejects as the database does.
  */
 export async function openService(parts: ServiceParts): Promise<Service> {
-  const { clock, identifiers, log, tracing = NO_TRACING } = parts;
-  const activity = new RecentActivity(parts.metrics ?? NO_METRICS, clock);
-  // Only the console reads the recent activity.
-  const metrics: Metrics = parts.console === undefined ? (parts.metrics ?? NO_METRICS) : activity;
-  const problems = new ProblemLog(log, clock);
-  const reportBackground = (step: ProblemStep, error: unknown) =>
-    problems.report({ request_id: null, step, code: null, error });
-  tracing.onFailure((error) => reportBackground('trace_export', error));
-  const database = await parts.database.serve({
-    clock,
-    process_id: identifiers.id('process'),
-    log,
-    report: reportBackground,
-    onCommit: (duration_ms, writes) => metrics.committed(duration_ms, writes),
-  });
-  const { store, books, reader } = database;
-  await store.transaction(({ catalog }) => seedCatalog(catalog));
-  const released = await books.recover();
-  if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
-  const limiter = database.windows ?? new LocalRateWindows(await restoredLimiter(store.usage, clock), clock);
-  const refusals = new RefusalBudgets(drawHashKey());
-  const rejected_rows = new RejectedRows(drawHashKey(), parts.rejected_rows_per_day);
-  const keys = new KeyDirectory(store.keys, clock);
-  store.onKeyChange(() => keys.invalidate());
-  const catalog = new Catalog(database.catalog);
-  const models = new Models({
-    openPlanner: parts.openPlanner,
-    readTuning: (model_id) => store.catalog.findTuning(model_id),
-    openUpstreams: (model) =>
-      new UpstreamModel(model, {
-        ...parts.upstreams,
-        now_ms: () => clock.monotonic_ms(),
-        onProblem: (error) =>
-          problems.report({ request_id: null, step: 'upstream', code: null, model: model.id, error }),
-      }),
-    queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
-    idle_unload_ms: parts.idle_unload_ms,
-    clock,
-    problems,
-  });
-  models.follow(await catalog.listDecisionModels());
-  const payments =
-    parts.payment_provider === null
-      ? null
-      : { context: { store, clock, identifiers }, provider: parts.payment_provider };
-  const readiness = new Readiness({
-    models: () => models.observed(),
-    write: database.write,
-    disk_floor_bytes: parts.disk_floor_bytes,
-    freeBytes: parts.freeBytes ?? database.freeBytes,
-    clock,
-    problems,
-  });
-  metrics.watch({
-    models: () => models.observed(),
-    turnsLoad: () => models.turnsLoad(),
-    books,
-    problems,
-    readiness,
-    databaseState: database.state,
-    now_ms: () => clock.now_ms(),
-  });
-  const body_limits = {
-    budget: new BodyBudget(),
-    deadline_ms: BODY_DEADLINE_MS,
-    unknown_bodies: new UnknownBodies(),
-    unknown_deadline_ms: UNKNOWN_BODY_DEADLINE_MS,
-    ...parts.body_limits,
-  };
-  const audits = new Audits(database.history, { clock, log, metrics, problems });
-  const answering = {
-    metrics,
-    audits,
-    tracing,
-    readiness,
-    payments,
-    site: {
-      public_url: parts.public_url ?? null,
-      has_reference: parts.api_reference ?? true,
-      has_console: parts.console !== undefined,
-    },
-    clock,
-    identifiers,
-    log,
-    store,
-    reader,
-    problems,
-    keys,
-    catalog,
-    limiter,
-    refusals,
-    rejected_rows,
-    planning: new QueuePerName(PLANNED_AT_ONCE),
-    batch_planning: new QueuePerName(PLANNED_AT_ONCE),
-    batch_admission: new QueuePerName(1),
-    pause: parts.pause ?? pauseByTimer,
-    unplanned_bodies: new BodyBudget(),
-    books,
-    idempotency: new IdempotencyTurns(store.idempotency, clock),
-    models,
-    body_limits,
-    batch_lines: new BodyBudget(BATCH_LINES),
-    draining: new Draining(),
-    cut_requests: new CutRequests(),
-    model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
-  };
-  const memoryFor = parts.memoryFor ?? (() => Promise.resolve(null));
-  const tryWeights = parts.tryWeights ?? (() => Promise.resolve(null));
-  const reload = async (request: ReloadRequest) => {
-    const { id: model } = request;
-    log.info('loading a model anew', { model });
-    try {
-      if (answering.draining.has_begun) throw new ReloadRefused('The service is being stopped.');
-      await reloadModel({ store, clock, models, memoryFor, tryWeights }, request);
-      log.info('a model is answered for by its new weights', { model });
-    } catch (error) {
-      const is_refused = error instanceof ReloadRefused;
-      if (!is_refused) {
-        problems.report({ request_id: null, step: 'model_reload', code: null, model, error });
-      }
-      // Another message may quote a value; the line of the problem has the cause.
-      const reason = is_refused ? error.message : 'unexpected failure';
-      log.error('a model was not loaded anew: the weights before stay', { model, reason });
-      throw error;
-    }
-  };
-  const operation = {
-    activity,
-    audits,
-    models,
-    reloads: new Reloads({ store, clock }, reload),
-    followCatalog: () => followCatalog({ catalog, models, problems }),
-  };
-  const console =
-    parts.console === undefined
-      ? null
-      : openConsole(
-          { ...answering, decisions: answering, operation, isDatabaseAway: database.isAway },
-          parts.console,
-          database.signIn,
-        );
-  const stopActivity = console === null ? () => undefined : activity.start();
-  const services = { ...answering, console };
-  const maintenance = {
-    history: audits,
-    store,
-    keys,
-    limiter,
-    refusals,
-    clock,
-    log,
-    metrics,
-    problems,
-    beginsHourlyRun: database.beginsHourlyRun,
-    usage_retention_days: parts.usage_retention_days ?? null,
-    audit_log_retention_days: parts.audit_log_retention_days ?? AUDIT_LOG_RETENTION_DAYS,
-  };
-  const stopMaintenance = await startMaintenance(maintenance);
-  const stopFollowing = startFollowingCatalog({ catalog, models, problems });
-  database.startUpkeep();
+  const watching = openWatching(parts);
+  const answering = await openAnswering(parts, watching);
+  const { database, ...services } = { ...answering, ...openConsoleOf(parts, watching, answering) };
+  const upkeep = await startUpkeep(parts, answering);
   const app = createApp(services);
+  const { draining, models, catalog, metrics, identifiers, problems, readiness, reload } = services;
   const drain = () => {
     readiness.drain();
-    services.draining.begin();
+    draining.begin();
   };
   return {
     services,
@@ -349,67 +174,188 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       return errorResponse(identifiers.id('request'), refusal);
     },
     report: (failure) => problems.report({ ...failure, step: 'http' }),
-    async loadModels() {
-      const live = await catalog.listDecisionModels();
-      // Models may have been added since the service was made.
-      models.follow(live);
-      const first = live.find(({ id }) => id === DEFAULT_MODEL);
-      // The caller reports why the service does not start.
-      if (first !== undefined) await models.load(first, { failure: 'thrown' });
-      void loadInTurn(models, live);
-    },
+    loadModels: () => loadCatalog({ catalog, models }),
     change(changes) {
-      const { queue_limit, idle_unload_ms, evaluation_ms, usage_retention_days, payment_provider } = changes;
-      models.setQueueLimit(queue_limit);
-      models.setIdleUnload(idle_unload_ms);
+      models.setQueueLimit(changes.queue_limit);
+      models.setIdleUnload(changes.idle_unload_ms);
       readiness.setDiskFloor(changes.disk_floor_bytes);
-      services.model_time.evaluation_ms = evaluation_ms;
-      maintenance.usage_retention_days = usage_retention_days ?? null;
-      maintenance.audit_log_retention_days = changes.audit_log_retention_days;
-      if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
+      services.model_time.evaluation_ms = changes.evaluation_ms;
+      upkeep.change(changes);
+      const { payments } = services;
+      if (payments !== null && changes.payment_provider !== null)
+        payments.provider = changes.payment_provider;
     },
     reloadModel: reload,
     leave: () => readiness.drain(),
     drain,
     async close() {
       drain();
-      stopMaintenance();
-      stopFollowing();
-      stopActivity();
-      // The models close first. They refuse the waiting requests, whose holds are released before the books
-      // close.
-      await models.close();
-      await keys.flushLastUsed().catch((error: unknown) => reportBackground('last_used', error));
-      await books.close();
-      if (books.unwritten > 0)
-        log.error('holds are left for the next start to release', { holds: books.unwritten });
-      await console?.close();
+      upkeep.stop();
+      services.stopActivity();
+      await closeAnswering(answering, parts.log);
+      await services.console?.close();
       await database.close();
       problems.close();
     },
   };
 }
 
-/**
- * Loads one model after the other, because each needs the disk and the cores. A failure is reported; a
- * request tries again.
- */
-async function loadInTurn(models: Models, live: readonly ServedModelEntry[]): Promise<void> {
-  for (const { id } of live) {
-    await models
-      .observed()
-      .find((observed) => observed.id === id)
-      ?.load()
-      .catch(() => undefined);
-  }
+/** Opens what observes the service: metrics, the log of problems, traces. */
+function openWatching({ clock, log, tracing = NO_TRACING, ...parts }: ServiceParts) {
+  const activity = new RecentActivity(parts.metrics ?? NO_METRICS, clock);
+  // Only the console reads the recent activity.
+  const metrics: Metrics = parts.console === undefined ? (parts.metrics ?? NO_METRICS) : activity;
+  const problems = new ProblemLog(log, clock);
+  const report = (step: ProblemStep, error: unknown) =>
+    problems.report({ request_id: null, step, code: null, error });
+  tracing.onFailure((error) => report('trace_export', error));
+  return { activity, metrics, problems, tracing, report };
 }
 
-/** Restores the windows from the last minute's usage, so that a restart gives no client a fresh allowance. */
-async function restoredLimiter(usage: UsageRecords, clock: Clock): Promise<RateLimiter> {
-  const limiter = new RateLimiter();
-  const monotonic_ms = clock.monotonic_ms();
-  for (const used of await usedLimits(usage, clock.now_ms(), WINDOW_MS)) {
-    limiter.restore(used.organization_id, used.age_ms, used.input_tokens, monotonic_ms);
+type Watching = ReturnType<typeof openWatching>;
+type Answering = Awaited<ReturnType<typeof openAnswering>>;
+
+/** Opens all that answers requests: the database, its books, limits and models. */
+async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, report }: Watching) {
+  const { clock, identifiers, log } = parts;
+  const database = await parts.database.serve({
+    clock,
+    process_id: identifiers.id('process'),
+    log,
+    report,
+    onCommit: (duration_ms, writes) => metrics.committed(duration_ms, writes),
+  });
+  const { store, books, reader, windows } = database;
+  await store.transaction((records) => seedCatalog(records.catalog));
+  const released = await books.recover();
+  if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
+  const { rejected_rows_per_day, payment_provider: provider } = parts;
+  const limits = await openLimits({ clock, usage: store.usage, windows, rejected_rows_per_day });
+  const keys = new KeyDirectory(store.keys, clock);
+  store.onKeyChange(() => keys.invalidate());
+  const catalog = new Catalog(database.catalog);
+  const models = openModels(parts, store, problems);
+  models.follow(await catalog.listDecisionModels());
+  const readiness = openReadiness(parts, database, models, problems);
+  metrics.watch({
+    models: () => models.observed(),
+    turnsLoad: () => models.turnsLoad(),
+    books,
+    problems,
+    readiness,
+    databaseState: database.state,
+    now_ms: () => clock.now_ms(),
+  });
+  const draining = new Draining();
+  const memoryFor = parts.memoryFor ?? (() => Promise.resolve(null));
+  const tryWeights = parts.tryWeights ?? (() => Promise.resolve(null));
+  const reload = openReloading({ store, clock, models, memoryFor, tryWeights, log, problems, draining });
+  return {
+    ...{ clock, identifiers, log, metrics, problems, tracing, draining },
+    ...{ database, store, books, reader, keys, catalog, models, readiness, reload },
+    ...limits,
+    audits: new Audits(database.history, { clock, log, metrics, problems }),
+    payments: provider === null ? null : { context: { store, clock, identifiers }, provider },
+    site: {
+      public_url: parts.public_url ?? null,
+      has_reference: parts.api_reference ?? true,
+      has_console: parts.console !== undefined,
+    },
+    pause: parts.pause ?? pauseByTimer,
+    idempotency: new IdempotencyTurns(store.idempotency, clock),
+    body_limits: openBodyLimits(parts.body_limits),
+    batch_lines: new BodyBudget(BATCH_LINES),
+    cut_requests: new CutRequests(),
+    model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
+  };
+}
+
+/** Opens the models, each with an engine or with upstreams. */
+function openModels(parts: ServiceParts, store: Store, problems: ProblemLog): Models {
+  const { clock, openPlanner, idle_unload_ms } = parts;
+  return new Models({
+    openPlanner,
+    readTuning: (model_id) => store.catalog.findTuning(model_id),
+    openUpstreams: (model) =>
+      new UpstreamModel(model, {
+        ...parts.upstreams,
+        now_ms: () => clock.monotonic_ms(),
+        onProblem: (error) =>
+          problems.report({ request_id: null, step: 'upstream', code: null, model: model.id, error }),
+      }),
+    queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
+    idle_unload_ms,
+    clock,
+    problems,
+  });
+}
+
+function openReadiness(
+  { clock, disk_floor_bytes, freeBytes }: ServiceParts,
+  database: ServedDatabase,
+  models: Models,
+  problems: ProblemLog,
+): Readiness {
+  return new Readiness({
+    models: () => models.observed(),
+    write: database.write,
+    disk_floor_bytes,
+    freeBytes: freeBytes ?? database.freeBytes,
+    clock,
+    problems,
+  });
+}
+
+/** Opens the console, where the service has one. */
+function openConsoleOf(parts: ServiceParts, { activity }: Watching, answering: Answering) {
+  if (parts.console === undefined) return { console: null, stopActivity: () => undefined };
+  const { audits, models, store, clock, catalog, problems, database, reload } = answering;
+  const operation = {
+    activity,
+    audits,
+    models,
+    reloads: new Reloads({ store, clock }, reload),
+    followCatalog: () => followCatalog({ catalog, models, problems }),
+  };
+  const base = { ...answering, decisions: answering, operation, isDatabaseAway: database.isAway };
+  return { console: openConsole(base, parts.console, database.signIn), stopActivity: activity.start() };
+}
+
+/** Starts the background work. Resolves once the tiers that time raises are written. */
+async function startUpkeep(parts: ServiceParts, answering: Answering) {
+  const { database, audits, catalog, models, problems } = answering;
+  const maintenance = {
+    ...answering,
+    history: audits,
+    beginsHourlyRun: database.beginsHourlyRun,
+    usage_retention_days: parts.usage_retention_days ?? null,
+    audit_log_retention_days: parts.audit_log_retention_days ?? AUDIT_LOG_RETENTION_DAYS,
+  };
+  const stopMaintenance = await startMaintenance(maintenance);
+  const stopFollowing = startFollowingCatalog({ catalog, models, problems });
+  database.startUpkeep();
+  return {
+    change({ usage_retention_days, audit_log_retention_days }: ServiceChanges) {
+      maintenance.usage_retention_days = usage_retention_days ?? null;
+      maintenance.audit_log_retention_days = audit_log_retention_days;
+    },
+    stop() {
+      stopMaintenance();
+      stopFollowing();
+    },
+  };
+}
+
+/**
+ * Closes the models first, which refuse the waiting requests. Their holds are released before the books close.
+ */
+async function closeAnswering({ models, keys, books, problems }: Answering, log: Log): Promise<void> {
+  await models.close();
+  await keys
+    .flushLastUsed()
+    .catch((error: unknown) => problems.report({ request_id: null, step: 'last_used', code: null, error }));
+  await books.close();
+  if (books.unwritten > 0) {
+    log.error('holds are left for the next start to release', { holds: books.unwritten });
   }
-  return limiter;
 }

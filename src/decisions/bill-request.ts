@@ -75,8 +75,8 @@ export async function release(
 }
 
 /**
- * Returns true if the usage row of a request that the model rejected is stored, within the organization's
- * budget, because neither credit nor the model's time bounds their number.
+ * Returns true if the usage row of a request that the model rejected is stored. The organization has a budget
+ * of them, because neither credit nor the model's time bounds their number.
  */
 function keepsRejectedRow({ rejected_rows, clock }: DecisionServices, { caller }: HeldRequest): boolean {
   return rejected_rows.take(caller.organization_id, clock.monotonic_ms());

@@ -1,6 +1,6 @@
 import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
-import type { BodyBudget, BodyShare } from '../limits/body-budget.ts';
-import type { UnknownBodies } from '../limits/unknown-bodies.ts';
+import { BodyBudget, type BodyShare } from '../limits/body-budget.ts';
+import { UnknownBodies } from '../limits/unknown-bodies.ts';
 import { BytePieces } from './byte-pieces.ts';
 import { type ContentCoding, decompress } from './content-encoding.ts';
 
@@ -32,6 +32,17 @@ export interface BodyLimits {
   readonly unknown_deadline_ms: number;
   /** The largest body, where that is less than the contract's. */
   readonly bytes_max?: number;
+}
+
+/** Opens the bounds of arriving bodies, but for those that are given. */
+export function openBodyLimits(given: Partial<BodyLimits> = {}): BodyLimits {
+  return {
+    budget: new BodyBudget(),
+    deadline_ms: BODY_DEADLINE_MS,
+    unknown_bodies: new UnknownBodies(),
+    unknown_deadline_ms: UNKNOWN_BODY_DEADLINE_MS,
+    ...given,
+  };
 }
 
 /** The sender of a body: an organization with a valid key, or a client that is known only by its address. */

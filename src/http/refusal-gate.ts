@@ -29,8 +29,8 @@ interface RefusalGateServices {
 }
 
 /**
- * Returns the key of a request, looked up for all later steps, or the 429 `rate_limit_exceeded` where its address
- * or key has spent its budget of refusals. A valid key passes whatever else its address sends. Against the
+ * Returns the key of a request, looked up for all later steps. Returns the 429 `rate_limit_exceeded` where its
+ * address or key has spent its budget of refusals. A valid key passes whatever else its address sends. Against the
  * address count only missing, malformed and unknown keys, and keys of suspended organizations. Reads nothing
  * of the body.
  */

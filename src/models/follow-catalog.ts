@@ -1,4 +1,4 @@
-import type { Catalog } from '../catalog/catalog.ts';
+import { type Catalog, DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Models } from './models.ts';
 
@@ -17,6 +17,37 @@ export async function followCatalog({ catalog, models, problems }: Followed): Pr
     models.follow(await catalog.listDecisionModels());
   } catch (error) {
     problems.report({ request_id: null, step: 'catalog', code: null, error });
+  }
+}
+
+/**
+ * Loads the default model, and then starts loading the others one after the other, because each needs the disk
+ * and the cores. Rejects with `ModelUnavailable` for the default one; failures of the others are reported, and
+ * a request tries again.
+ */
+export async function loadCatalog({
+  catalog,
+  models,
+}: Pick<Followed, 'catalog'> & { readonly models: Models }): Promise<void> {
+  const live = await catalog.listDecisionModels();
+  // Models may have been added since the service was made.
+  models.follow(live);
+  const first = live.find(({ id }) => id === DEFAULT_MODEL);
+  // The caller reports why the service does not start.
+  if (first !== undefined) await models.load(first, { failure: 'thrown' });
+  void loadInTurn(
+    models,
+    live.map(({ id }) => id),
+  );
+}
+
+async function loadInTurn(models: Models, ids: readonly string[]): Promise<void> {
+  for (const id of ids) {
+    await models
+      .observed()
+      .find((observed) => observed.id === id)
+      ?.load()
+      .catch(() => undefined);
   }
 }
 

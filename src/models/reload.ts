@@ -5,6 +5,8 @@ import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../cat
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
 import type { Clock } from '../clock.ts';
 import { errorMessage } from '../error-message.ts';
+import type { Log } from '../ops/log.ts';
+import type { Problems } from '../problems/problems.ts';
 import type { Store } from '../store.ts';
 import { ModelUnavailable } from './lifecycle.ts';
 import type { Models } from './models.ts';
@@ -67,6 +69,38 @@ export async function reloadModel(
   } catch (error) {
     throw refused(id, error);
   }
+}
+
+/**
+ * Returns `reloadModel` with its lines in the log. A failure that is no refusal is reported; a service that is
+ * being stopped refuses.
+ */
+export function openReloading(
+  parts: ReloadParts & {
+    readonly log: Pick<Log, 'info' | 'error'>;
+    readonly problems: Pick<Problems, 'report'>;
+    readonly draining: { readonly has_begun: boolean };
+  },
+): (request: ReloadRequest) => Promise<void> {
+  const { log, problems, draining } = parts;
+  return async (request) => {
+    const { id: model } = request;
+    log.info('loading a model anew', { model });
+    try {
+      if (draining.has_begun) throw new ReloadRefused('The service is being stopped.');
+      await reloadModel(parts, request);
+      log.info('a model is answered for by its new weights', { model });
+    } catch (error) {
+      const is_refused = error instanceof ReloadRefused;
+      if (!is_refused) {
+        problems.report({ request_id: null, step: 'model_reload', code: null, model, error });
+      }
+      // Another message may quote a value; the line of the problem has the cause.
+      const reason = is_refused ? error.message : 'unexpected failure';
+      log.error('a model was not loaded anew: the weights before stay', { model, reason });
+      throw error;
+    }
+  };
 }
 
 /** Throws `ReloadRefused` for other weights of a model that follows the program. */
