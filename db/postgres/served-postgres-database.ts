@@ -110,6 +110,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
         page: usage.page.bind(usage),
         series: usage.series.bind(usage),
         values: usage.values.bind(usage),
+        spendByKey: usage.spendByKey.bind(usage),
         firstAnswer_ms: usage.firstAnswer_ms.bind(usage),
         movementLines: movements.movementLines.bind(movements),
       },

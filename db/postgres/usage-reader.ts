@@ -4,6 +4,7 @@ import { endOfDay_ms } from '../../src/usage/days.ts';
 import { boundsOf } from '../../src/usage/rolled-up-days.ts';
 import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
 import type {
+  KeySpend,
   SeriesQuestion,
   UsageReader,
   UsageSeries,
@@ -53,6 +54,10 @@ export class PostgresUsageReader implements UsageReader {
     return readOneState(this.#db, (executor) => valuesOf(executor, span));
   }
 
+  spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
+    return readOneState(this.#db, (executor) => spendByKey(executor, organization_id, from_ms));
+  }
+
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {
     return readOneState(this.#db, (executor) => firstAnswer_ms(executor, organization_id));
   }
@@ -89,6 +94,24 @@ async function valuesOf(
     .from(usageDays)
     .where(and(...conditionsOf(usageDays, scope), between(usageDays.day, bounds.first_day, bounds.last_day)));
   return valuesIn(await union(kept, rolled_up));
+}
+
+async function spendByKey(
+  executor: Executor,
+  organization_id: string,
+  from_ms: number,
+): Promise<readonly KeySpend[]> {
+  return await executor
+    .select({
+      api_key_id: usageRecords.api_key_id,
+      cost_micros: sum(usageRecords.cost_micros).mapWith(Number),
+    })
+    .from(usageRecords)
+    .where(
+      and(ofOrganization(usageRecords.organization_id, organization_id), gte(usageRecords.time_ms, from_ms)),
+    )
+    .groupBy(usageRecords.api_key_id)
+    .orderBy(asc(usageRecords.api_key_id));
 }
 
 async function firstAnswer_ms(executor: Executor, organization_id: string): Promise<number | undefined> {

@@ -3,6 +3,7 @@ import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import { workerScript } from '../../src/project-root.ts';
 import { READ_MS_MAX, ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import type {
+  KeySpend,
   SeriesQuestion,
   UsageReader,
   UsageSeries,
@@ -61,6 +62,10 @@ export class ReaderThread implements UsageReader, MovementReader {
 
   values(span: UsageSpan): Promise<UsageValues> {
     return this.#ask({ of: 'values', span });
+  }
+
+  spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
+    return this.#ask({ of: 'spendByKey', organization_id, from_ms });
   }
 
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {
@@ -168,6 +173,7 @@ function organizationOf(read: Read): string | null {
       return read.question.organization_id;
     case 'values':
       return read.span.organization_id;
+    case 'spendByKey':
     case 'firstAnswer_ms':
       return read.organization_id;
     case 'movementLines':

@@ -21,6 +21,7 @@ export type Read =
       readonly of: 'values';
       readonly span: UsageSpan;
     }
+  | { readonly of: 'spendByKey'; readonly organization_id: string; readonly from_ms: number }
   | { readonly of: 'firstAnswer_ms'; readonly organization_id: string }
   | { readonly of: 'movementLines'; readonly question: MovementQuestion };
 
@@ -65,6 +66,8 @@ class Reader {
         return this.usage.series(read.question);
       case 'values':
         return this.usage.values(read.span);
+      case 'spendByKey':
+        return this.usage.spendByKey(read.organization_id, read.from_ms);
       case 'firstAnswer_ms':
         return this.usage.firstAnswer_ms(read.organization_id);
       case 'movementLines':

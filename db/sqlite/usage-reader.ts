@@ -2,6 +2,7 @@ import { endOfDay_ms } from '../../src/usage/days.ts';
 import { boundsOf } from '../../src/usage/rolled-up-days.ts';
 import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
 import type {
+  KeySpend,
   SeriesQuestion,
   UsageReader,
   UsageSeries,
@@ -40,6 +41,18 @@ export class SqliteUsageReader implements UsageReader {
 
   values(span: UsageSpan): Promise<UsageValues> {
     return Promise.try(() => this.#values(span));
+  }
+
+  spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
+    return Promise.try(() =>
+      this.#client
+        .query<KeySpend, Parameters>(
+          `SELECT api_key_id, sum(cost_micros) AS cost_micros FROM usage_records
+          WHERE organization_id = $organization_id AND time_ms >= $from_ms
+          GROUP BY api_key_id ORDER BY api_key_id`,
+        )
+        .all({ organization_id, from_ms }),
+    );
   }
 
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {

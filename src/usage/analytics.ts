@@ -1,11 +1,12 @@
 import type { Actor } from '../accounts/actor.ts';
 import { requirePermission } from '../accounts/permissions.ts';
 import type { Clock } from '../clock.ts';
+import { startOfMonth_ms } from '../ledger/month.ts';
 import type { Store } from '../store.ts';
 import { requireSpan } from './buckets.ts';
 import { dayOf, endOfDay_ms, startOfDay_ms } from './days.ts';
 import { exportUsage } from './export.ts';
-import type { UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
+import type { KeySpend, UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
 
 /** The parts of the rules that show usage. */
@@ -70,6 +71,16 @@ export async function usageValues(
 ): Promise<UsageValues> {
   await requirePermission(store, actor, organization_id, 'see');
   return reader.values({ organization_id, from_ms, to_ms });
+}
+
+/** Returns the cost of each key's requests in the present UTC month. Rejects with `not_found`. */
+export async function keySpendThisMonth(
+  { store, reader, clock }: AnalyticsContext,
+  actor: Actor,
+  organization_id: string,
+): Promise<readonly KeySpend[]> {
+  await requirePermission(store, actor, organization_id, 'see');
+  return reader.spendByKey(organization_id, startOfMonth_ms(clock.now_ms()));
 }
 
 /**

@@ -1,6 +1,13 @@
 import type { MovementPage, MovementQuestion, MovementReader } from '../ledger/movement-reader.ts';
 import { FairTurns } from '../limits/fair-turns.ts';
-import type { SeriesQuestion, UsageReader, UsageSeries, UsageSpan, UsageValues } from './usage-reader.ts';
+import type {
+  KeySpend,
+  SeriesQuestion,
+  UsageReader,
+  UsageSeries,
+  UsageSpan,
+  UsageValues,
+} from './usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
 
 /** The longest read: longer than any chart of one organization needs, and short for those who wait. */
@@ -42,6 +49,10 @@ export class FairReader implements UsageReader, MovementReader {
 
   values(span: UsageSpan): Promise<UsageValues> {
     return this.#inTurn(span, () => this.reader.values(span));
+  }
+
+  spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
+    return this.#inTurn({ organization_id }, () => this.reader.spendByKey(organization_id, from_ms));
   }
 
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {

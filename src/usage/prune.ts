@@ -1,4 +1,4 @@
-import { monthOf } from '../ledger/month.ts';
+import { monthOf, startOfMonth_ms } from '../ledger/month.ts';
 import { WINDOW_MS } from '../limits/rate-status.ts';
 import type { Store } from '../store.ts';
 import { DayTotals } from './day-totals.ts';
@@ -31,8 +31,7 @@ export interface PruneOptions {
  * the month's first minute it is the start of the rate windows, which is earlier.
  */
 export function latestPrune_ms(now_ms: number): number {
-  const now = new Date(now_ms);
-  return Math.min(Date.UTC(now.getUTCFullYear(), now.getUTCMonth()), now_ms - WINDOW_MS);
+  return Math.min(startOfMonth_ms(now_ms), now_ms - WINDOW_MS);
 }
 
 /** The store, and the audit that precedes a roll-up. */

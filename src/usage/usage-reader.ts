@@ -35,12 +35,23 @@ export interface UsageValues {
   readonly statuses: readonly number[];
 }
 
+/** A key, and the cost of its requests. */
+export interface KeySpend {
+  readonly api_key_id: string;
+  readonly cost_micros: number;
+}
+
 /** Long reads of usage, outside of the event loop. Each sees one state of the database. */
 export interface UsageReader extends Pick<UsageRecords, 'page'> {
   /** Returns usage over time. Rejects with `RangeError` for an invalid span. */
   series(question: SeriesQuestion): Promise<UsageSeries>;
   /** Returns the values to filter by in the usage of a span. */
   values(span: UsageSpan): Promise<UsageValues>;
+  /**
+   * Returns the cost of each key's requests since that time. Requests that are rolled up do not count: none of the present
+   * UTC month is.
+   */
+  spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]>;
   /** Returns the time of the organization's first known answer; undefined when there is none. */
   firstAnswer_ms(organization_id: string): Promise<number | undefined>;
 }

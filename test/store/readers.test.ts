@@ -4,7 +4,7 @@ import type { MovementPlace } from '../../src/ledger/movement-reader.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import type { SeriesQuestion } from '../../src/usage/usage-reader.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
-import { DAY_MS, type Event, NOW_MS, rowsOf, START_MS } from './history.ts';
+import { DAY_MS, type Event, KEYS, NOW_MS, rowsOf, START_MS } from './history.ts';
 
 const organization_id = 'org_b';
 const SPAN = { from_ms: START_MS, to_ms: START_MS + 6 * DAY_MS, offset_minutes: 0 };
@@ -102,6 +102,23 @@ describe.each(DATABASES)('long reads in $name', ({ open }) => {
     expect((await database.usage.values({ organization_id, from_ms })).endpoints).toEqual(['/v1/decisions']);
     expect((await database.usage.values({ organization_id: null })).models).toEqual(['Z', 'b', 'ä']);
     expect((await database.usage.values({ organization_id: 'org_unknown' })).models).toEqual([]);
+  });
+
+  test('the spend of a key is the cost of its requests since a time, and of no other organization', async () => {
+    expect(await database.usage.spendByKey(organization_id, 0)).toEqual([]);
+    await write(
+      happened(1),
+      happened(2, { amount: 30 }),
+      happened(3, { kind: 'failed' }),
+      happened(DAY_MS, { key: 1, amount: 7 }),
+      happened(DAY_MS, { key: 5, amount: 9 }),
+    );
+    const spend = (cost_micros: number) => [
+      { api_key_id: KEYS[0]?.id ?? '', cost_micros },
+      { api_key_id: KEYS[1]?.id ?? '', cost_micros: 7 },
+    ];
+    expect(await database.usage.spendByKey(organization_id, START_MS)).toEqual(spend(40));
+    expect(await database.usage.spendByKey(organization_id, START_MS + 2)).toEqual(spend(30));
   });
 
   test('the first answer is the oldest request that succeeded, or the end of the first day that was rolled up', async () => {

@@ -113,6 +113,7 @@ async function answersOf(
     series: await outcome(usage.series({ ...scope, ...span, offset_minutes, request_id })),
     values: await usage.values({ organization_id, ...times }),
     firstAnswer: await usage.firstAnswer_ms(one),
+    spend: await usage.spendByKey(one, START_MS + DAY_MS),
     lines: [await linesOf(open, one, 'request', limit), await linesOf(open, one, 'day', limit)],
     days: [await store.usage.daysWithUsage(organization_id), await store.usage.daysWithUsage(null)],
     totals,

@@ -6,6 +6,7 @@ import { requirePermission } from '../../accounts/permissions.ts';
 import { listProjects } from '../../accounts/projects.ts';
 import {
   exportOrganizationUsage,
+  keySpendThisMonth,
   type OrganizationUsageFilter,
   usagePage,
   usageSeries,
@@ -153,6 +154,18 @@ export function usageRoutes(services: ConsoleServices) {
         params: OrganizationParams,
         query: Type.Composite([FilterQuery, Type.Object({ after: Type.Optional(Text) })]),
         response: answerOf({ items: Type.Array(Row), next: nullable(Type.String()) }),
+      },
+    )
+    .get(
+      '/keys',
+      async ({ actor, params: { organization_id } }) => {
+        return { items: [...(await keySpendThisMonth(services, actor, organization_id))] };
+      },
+      {
+        params: OrganizationParams,
+        response: answerOf({
+          items: Type.Array(answerOf({ api_key_id: Type.String(), cost_micros: Micros })),
+        }),
       },
     )
     .get(

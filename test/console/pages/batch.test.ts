@@ -235,8 +235,15 @@ describe.skipIf(program === null)('the Batch page', () => {
     await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
   });
 
+  /** A batch is kept in the browser, of which each page has a new one. */
+  let visitor: Promise<Person> | undefined;
+  const theVisitor = () => {
+    visitor ??= customer();
+    return visitor;
+  };
+
   test('a file that is no batch gets a sentence on what to mend', async () => {
-    await using opened = await open(await customer());
+    await using opened = await open(await theVisitor());
     const files: readonly (readonly [name: string, content: string | Uint8Array, sentence: string])[] = [
       [
         'tickets.xlsx',
@@ -269,7 +276,7 @@ describe.skipIf(program === null)('the Batch page', () => {
   });
 
   test.each(VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
-    await using opened = await open(await customer(), view);
+    await using opened = await open(await theVisitor(), view);
     const { page } = opened;
     await page.getByText('Drop a CSV or JSONL file here').waitFor();
     expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);

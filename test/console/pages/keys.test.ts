@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/accounts/actor.ts';
 import { createKey, listKeys } from '../../../src/accounts/keys.ts';
+import { addMember } from '../../../src/accounts/members.ts';
+import { createOrganization } from '../../../src/accounts/organizations.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
+import { startOfMonth_ms } from '../../../src/ledger/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
 import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addUsage } from '../usage-rows.ts';
 import { pressOn } from './keyboard.ts';
 import { addMemberPerson, LATELY, visit } from './visitor.ts';
 
@@ -64,6 +68,7 @@ describe.skipIf(program === null)('the page of keys', () => {
       'Ada Lovelace',
       expect.stringMatching(LATELY),
       'Never',
+      '$0.00',
       'Revoke…',
     ]);
     await page.getByText('1 of 100 active keys').waitFor();
@@ -211,10 +216,54 @@ describe.skipIf(program === null)('the page of keys', () => {
 
     const search = page.getByRole('searchbox', { name: 'Search keys' });
     await search.fill('ppp key 12');
-    expect(await names()).toEqual(['Key 12']);
+    // A random prefix can have the number too.
+    const keys = await listKeys(accounts, OPERATOR, { organization_id });
+    const numbered = keys.filter(
+      (key) => key.project_id === project_id && `${key.name} ${key.display_prefix}`.includes('12'),
+    );
+    expect((await names()).toSorted()).toEqual(numbered.map(({ name }) => name).toSorted());
+    expect(await names()).toContain('Key 12');
     await search.fill('nothing like it');
     await page.getByRole('button', { name: 'Show all keys' }).click();
     await page.getByText('1–50 of 60').waitFor();
+  });
+
+  test('each key has its spend of this UTC month, and is sorted by it', async () => {
+    const { accounts, clock, db } = made.service;
+    const { id: organization_id, default_project_id: project_id } = await createOrganization(
+      accounts,
+      OPERATOR,
+      { name: 'Spenders' },
+    );
+    await addMember(accounts, OPERATOR, { organization_id, user_id: ada.user_id, role: 'owner' });
+    const start_ms = startOfMonth_ms(clock.now_ms());
+    const keys = ['Idle', 'Small', 'Large'].map((name) =>
+      createKey(accounts, OPERATOR, { project_id, name }),
+    );
+    const [, small, large] = (await Promise.all(keys)).map(({ id }) => id);
+    const add = (api_key_id: string | undefined, requests: number, from_ms: number) =>
+      addUsage(db, {
+        ...{ organization_id, project_id, api_key_id: api_key_id ?? '', requests },
+        ...{ from_ms, to_ms: from_ms + 1_000 },
+      });
+    // Of 32 requests two are refused; the others cost 250 micro-dollars each.
+    add(small, 32, start_ms);
+    add(large, 32, start_ms);
+    add(large, 32, start_ms);
+    add(small, 320, start_ms - 2_000);
+    await using opened = await visit(browser, made, pathOf(organization_id), { person: ada });
+    const { page } = opened;
+    await page.getByRole('cell', { name: '$0.015', exact: true }).waitFor();
+    const spendOf = (name: string) => page.getByRole('row', { name }).getByRole('cell').nth(6).textContent();
+    expect([await spendOf('Idle'), await spendOf('Small'), await spendOf('Large')]).toEqual([
+      '$0.00',
+      '$0.0075',
+      '$0.015',
+    ]);
+    await page.getByRole('button', { name: 'This month' }).click();
+    expect(await page.locator('tbody td.name').allTextContents()).toEqual(['Idle', 'Small', 'Large']);
+    await page.getByRole('button', { name: 'This month' }).click();
+    expect(await page.locator('tbody td.name').allTextContents()).toEqual(['Large', 'Small', 'Idle']);
   });
 
   test.each(VIEWS.map((view) => [view.name, view] as const))(

@@ -11,7 +11,7 @@ import { Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
-import { formatCount } from '../format.ts';
+import { formatCount, formatMoneyShort } from '../format.ts';
 import type { PageProps } from '../page.ts';
 import { query, setQuery } from '../router.ts';
 import { may, session } from '../session.ts';
@@ -37,6 +37,7 @@ export default function Keys({ params: { organization_id = '' } }: PageProps) {
     () => call(api.organizations({ organization_id }).projects.get({ query: {} })),
     [],
   );
+  const spend = useLoaded(() => call(api.organizations({ organization_id }).usage.keys.get()), []);
   const [is_creating, setCreating] = useState(false);
   const list = query.value.get('list') === 'revoked' ? 'revoked' : 'active';
   const left = keys.data === undefined ? null : keys.data.active_max - keys.data.items.length;
@@ -73,6 +74,7 @@ export default function Keys({ params: { organization_id = '' } }: PageProps) {
                 <ActiveKeys
                   organization_id={organization_id}
                   keys={items}
+                  spend={spend.data?.items}
                   active_max={active_max}
                   onRevoked={keys.reload}
                   onCreate={can_create ? () => setCreating(true) : null}
@@ -112,17 +114,20 @@ function KeysLeft({ active_max, left }: { readonly active_max: number; readonly 
 interface ActiveKeysProps {
   readonly organization_id: string;
   readonly keys: readonly Key[];
+  /** The cost of the keys that were used this month; undefined until it is known. */
+  readonly spend: readonly { readonly api_key_id: string; readonly cost_micros: number }[] | undefined;
   readonly active_max: number;
   readonly onRevoked: () => Promise<void>;
   /** Null while no key can be created. */
   readonly onCreate: (() => void) | null;
 }
 
-function ActiveKeys({ organization_id, keys, active_max, onRevoked, onCreate }: ActiveKeysProps) {
+function ActiveKeys({ organization_id, keys, spend, active_max, onRevoked, onCreate }: ActiveKeysProps) {
   const [revoking, setRevoking] = useState<Key>();
   const own_user_id = session.value.state === 'signed_in' ? session.value.user.id : null;
   const mayRevoke = (key: Key) => may('revoke_any_key') || key.created_by_user_id === own_user_id;
   const [search, setSearch] = useState('');
+  const costs = new Map(spend?.map(({ api_key_id, cost_micros }) => [api_key_id, cost_micros]));
   const found = keys.filter((key) => isFound(key, search));
   return (
     <>
@@ -173,6 +178,13 @@ function ActiveKeys({ organization_id, keys, active_max, onRevoked, onCreate }: 
             title: 'Last used',
             cell: ({ last_used_at_ms }) => <Time time_ms={last_used_at_ms} />,
             sortBy: ({ last_used_at_ms }) => last_used_at_ms ?? 0,
+          },
+          {
+            title: 'This month',
+            is_at_end: true,
+            cell: ({ id }) =>
+              spend !== undefined && <span class="number">{formatMoneyShort(costs.get(id) ?? 0)}</span>,
+            sortBy: ({ id }) => costs.get(id) ?? 0,
           },
           ...(keys.some(mayRevoke)
             ? [
