@@ -10,7 +10,8 @@ import {
 import { shapeOf } from '../support/shape.ts';
 import { SnippetRoom, SOURCES, snippetsOf } from './snippets.ts';
 
-setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
+// A page has up to ten commands, each of which is a process that may load the model.
+setDefaultTimeout(3 * MODEL_TEST_TIMEOUT_MS);
 
 /** The settings of a reader's project. */
 const TSCONFIG = {
