@@ -8,8 +8,8 @@ const ROOT = join(import.meta.dir, '../..');
  */
 const ASYNCHRONOUS_TRANSACTION = /(?<!\bstore\.)\b(?:transaction|transact)\s*\((?:[^()]*,)?\s*async\b/;
 
-/** Transactions of PostgreSQL, and of stores, are asynchronous: what has to do with them. */
-const ASYNCHRONOUS_FOLDERS = ['db/postgres/', 'test/postgres/', 'test/store/'];
+/** Transactions of PostgreSQL, of stores and of an `Executor` are asynchronous. */
+const ASYNCHRONOUS_FOLDERS = ['db/postgres/', 'db/records/', 'test/postgres/', 'test/store/'];
 const OF_POSTGRES = /from '[^']*\/db\/postgres\//;
 
 test('the pattern finds asynchronous transactions, and only them', () => {
