@@ -1,8 +1,8 @@
-import { useEffect, useState } from 'preact/hooks';
 import { JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { microsOf } from '../../../money.ts';
 import { api, call } from '../client.ts';
+import { useAfterPause } from '../use-after-pause.ts';
 import type { BatchTask } from './batch-run.ts';
 import { recordOf } from './row-file.ts';
 
@@ -24,24 +24,10 @@ export interface BatchPrice {
  * for the rows of about its length. Undefined until that is known, and where nothing can be asked.
  */
 export function useBatchPrice(task: BatchTask | null): BatchPrice | undefined {
-  const [counted, setCounted] = useState<{ readonly key: string; readonly price: BatchPrice }>();
-  const key = task === null ? null : priceKey(task);
-  useEffect(() => {
-    if (task === null || key === null) return;
-    const controller = new AbortController();
-    const timer = setTimeout(() => {
-      // A batch that is refused has no price: the run says why.
-      priceOf(task, controller.signal).then(
-        (price) => setCounted({ key, price }),
-        () => undefined,
-      );
-    }, PAUSE_MS);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [key]);
-  return counted !== undefined && counted.key === key ? counted.price : undefined;
+  // A batch that is refused has no price: the run says why.
+  return useAfterPause(task === null ? null : priceKey(task), PAUSE_MS, async (signal) =>
+    task === null ? undefined : await priceOf(task, signal),
+  );
 }
 
 function priceKey({ key_id, questions, setup, file }: BatchTask): string {

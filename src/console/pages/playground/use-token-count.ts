@@ -1,8 +1,8 @@
-import { useEffect, useState } from 'preact/hooks';
 import type { JsonObject, JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import type { TokenCount } from '../../api/playground.ts';
 import { api, call } from '../client.ts';
+import { useAfterPause } from '../use-after-pause.ts';
 import { type Asked, runBody } from './use-runs.ts';
 
 /** So long nothing may be changed before the service is asked. */
@@ -32,27 +32,14 @@ export interface Countable {
  * Undefined until that is known, and where the request cannot be asked.
  */
 export function useTokenCount(countable: Countable | null): RequestPrice | undefined {
-  const [counted, setCounted] = useState<{ readonly key: string; readonly price: RequestPrice }>();
   const key =
     countable === null
       ? null
       : `${countable.key_id} ${JSON.stringify(countable.asked)} ${writeJson(countable.body)}`;
-  useEffect(() => {
-    if (countable === null || key === null) return;
-    const controller = new AbortController();
-    const timer = setTimeout(() => {
-      // A request that is refused has no price: the run says why.
-      countAll(countable, controller.signal).then(
-        (price) => setCounted({ key, price }),
-        () => undefined,
-      );
-    }, PAUSE_MS);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [key]);
-  return counted !== undefined && counted.key === key ? counted.price : undefined;
+  // A request that is refused has no price: the run says why.
+  return useAfterPause(key, PAUSE_MS, async (signal) =>
+    countable === null ? undefined : await countAll(countable, signal),
+  );
 }
 
 async function countAll(
