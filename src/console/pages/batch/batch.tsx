@@ -5,7 +5,7 @@ import { loadSetup } from '../playground/asking-setup.ts';
 import { KeepSwitch } from '../playground/keep-switch.tsx';
 import { readKeptWork, scopeOf } from '../playground/kept-work.ts';
 import { useLoaded } from '../use-loaded.ts';
-import { BatchBench } from './batch-bench.tsx';
+import { BatchWorkbench } from './batch-workbench.tsx';
 import { readKeptBatch } from './kept-batch.ts';
 
 /** Asks about every row of a file. Rows and answers stay in this browser, or in the page's memory only. */
@@ -29,7 +29,13 @@ export default function Batch({ params }: PageProps) {
       />
       <LoadedView loaded={loaded}>
         {({ setup, work, kept }) => (
-          <BatchBench organization_id={organization_id} setup={setup} scope={scope} work={work} kept={kept} />
+          <BatchWorkbench
+            organization_id={organization_id}
+            setup={setup}
+            scope={scope}
+            work={work}
+            kept={kept}
+          />
         )}
       </LoadedView>
     </>

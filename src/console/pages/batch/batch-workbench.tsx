@@ -44,7 +44,7 @@ interface BenchProps {
 }
 
 /** One batch: its file, what is asked of each row, and the answers. */
-export function BatchBench({ organization_id, setup, scope, work, kept }: BenchProps) {
+export function BatchWorkbench({ organization_id, setup, scope, work, kept }: BenchProps) {
   const [file, setFile] = useState<RowFile | null>(kept?.file ?? null);
   const [run, setRun] = useState(() => new BatchRun(scope, kept?.answers));
   const [chosen, setChosen] = useState<BatchSetup>(() => kept?.setup ?? firstSetup(setup, work));
