@@ -10,13 +10,13 @@
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
 import { systemClock } from '../src/clock.ts';
-import { ModelTurns, QUEUE_LIMIT } from '../src/limits/model-turns.ts';
+import { ModelScheduler, QUEUE_LIMIT } from '../src/limits/model-scheduler.ts';
 import { fiveQuestions, THREADS } from './support/engine.ts';
 import { quantile, report, rounded } from './support/statistics.ts';
 
 const requests = Number(process.argv[2] ?? 50);
 const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
-const turns = new ModelTurns(QUEUE_LIMIT, systemClock);
+const scheduler = new ModelScheduler(QUEUE_LIMIT, systemClock);
 const small = fiveQuestions();
 /** 2,500 words. */
 const long: DecisionInput = { ...small, state: 'The parcel is late and nobody calls. '.repeat(357) };
@@ -39,10 +39,10 @@ async function ask(organization: string, input: DecisionInput, signal?: AbortSig
   const plan = await engine.plan(input);
   const scope = `${organization} ${records++}`;
   const options = signal === undefined ? { scope } : { scope, signal };
-  using place = await turns.take(organization);
+  using slot = await scheduler.take(organization);
   await engine.evaluate(plan, {
     ...options,
-    takeTurn: (turn, work, given_up) => place.run(turn, () => timed(organization, work), given_up),
+    schedulePlan: (plan, work, given_up) => slot.run(plan, () => timed(organization, work), given_up),
   });
   return performance.now() - before;
 }

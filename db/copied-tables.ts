@@ -3,7 +3,7 @@ import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import * as schema from './sqlite/schema.ts';
 
 /** The JSON type that carries a column's values from one database to the other. */
-export type ColumnKind = 'integer' | 'real' | 'text' | 'truth' | 'json';
+export type ColumnKind = 'integer' | 'real' | 'text' | 'boolean' | 'json';
 
 export interface CopiedColumn {
   readonly name: string;
@@ -34,7 +34,7 @@ const KINDS: Readonly<Record<string, ColumnKind>> = {
   SQLiteText: 'text',
   SQLiteTextJson: 'json',
   SQLiteInteger: 'integer',
-  SQLiteBoolean: 'truth',
+  SQLiteBoolean: 'boolean',
   SQLiteReal: 'real',
 };
 

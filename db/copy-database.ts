@@ -164,7 +164,7 @@ export function totalsOf(
         [`${name} (rest)`, `sum("${name}" % 1000000)`],
       ];
     }
-    if (kind === 'truth') return [[`${name} (true)`, sums.trues(`"${name}"`)]];
+    if (kind === 'boolean') return [[`${name} (true)`, sums.trues(`"${name}"`)]];
     return kind === 'text' ? [[`${name} (bytes)`, sums.bytes(`"${name}"`)]] : [];
   };
   return [

@@ -692,7 +692,7 @@ export const invitations = pgTable(
 );
 
 /** The audit log: actor, action and time. It stores metadata only: never a record, a key, a token or a password. */
-export const trailEntries = pgTable(
+export const auditLogEntries = pgTable(
   'trail_entries',
   {
     id: rowNumber().primaryKey(),

@@ -19,7 +19,7 @@ export interface EngineFacts {
 }
 
 /** The properties of a plan that schedule it. */
-export interface PlanTurn {
+export interface ScheduledPlan {
   readonly tokens: number;
   /** The plan's decoder. Each decoder computes its plans one after the other, beside the other decoder. */
   readonly decoder: DecoderSize;
@@ -28,8 +28,8 @@ export interface PlanTurn {
 }
 
 /** Calls `work` when the plan is scheduled. Resolves or rejects as it does, or rejects with the signal's reason. */
-export type TakeTurn = <Result>(
-  turn: PlanTurn,
+export type SchedulePlan = <Result>(
+  plan: ScheduledPlan,
   work: () => Promise<Result>,
   signal: AbortSignal,
 ) => Promise<Result>;
@@ -50,7 +50,7 @@ export interface EvaluateOptions {
   readonly scope: string;
   readonly signal?: AbortSignal;
   /** Schedules each plan; undefined runs all at once. */
-  readonly takeTurn?: TakeTurn | undefined;
+  readonly schedulePlan?: SchedulePlan | undefined;
 }
 
 /** A model's vocabulary without its weights. It plans requests, and loads engines. */

@@ -24,10 +24,10 @@ export type {
   DecisionPlanner,
   EngineFacts,
   EvaluateOptions,
-  PlanTurn,
+  ScheduledPlan,
+  SchedulePlan,
   ScoreCorrection,
   ScoringPlanner,
-  TakeTurn,
 } from './decision-engine.ts';
 export {
   AddonUnavailable,

@@ -3,8 +3,8 @@ import type {
   DecisionEngine,
   DecisionPlanner,
   EvaluateOptions,
+  SchedulePlan,
   ScoreCorrection,
-  TakeTurn,
 } from './decision-engine.ts';
 import { EvaluationFailed } from './errors.ts';
 import { type PlanLogits, planTokens } from './plan/plan.ts';
@@ -13,7 +13,7 @@ import type { EvaluatorCounts, PlanEvaluator } from './plan-evaluator.ts';
 import { Slices } from './slices.ts';
 import type { Weights } from './weights.ts';
 
-const atOnce: TakeTurn = (_, work) => work();
+const atOnce: SchedulePlan = (_, work) => work();
 
 /** A loaded model with its profile and calibration. */
 export class ProfiledEngine implements DecisionEngine {
@@ -50,7 +50,7 @@ export class ProfiledEngine implements DecisionEngine {
     const failure = new AbortController();
     const signal =
       options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
-    const { scope, takeTurn = atOnce, correction } = options;
+    const { scope, schedulePlan = atOnce, correction } = options;
     this.#requireFits(correction);
     const { evaluator } = this;
     const evaluations: Promise<PlanLogits>[] = [];
@@ -58,7 +58,7 @@ export class ProfiledEngine implements DecisionEngine {
     try {
       for (const plan of plans) {
         await slices.pause();
-        const evaluation = takeTurn(
+        const evaluation = schedulePlan(
           {
             tokens: planTokens(plan),
             decoder: evaluator.decoderOf(plan),

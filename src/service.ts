@@ -2,6 +2,7 @@ import type { DecisionPlanner } from '../native/engine.ts';
 import type { FirstStepsContext } from './accounts/first-steps.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
 import { type AppServices, createApp } from './app.ts';
+import { AUDIT_LOG_RETENTION_DAYS } from './audit-log/roll-up.ts';
 import { Catalog, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
@@ -14,10 +15,10 @@ import { type BodyLimits, openBodyLimits } from './http/body-bytes.ts';
 import { Draining } from './http/draining.ts';
 import type { HandlerFailure, OnKnown } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
-import { IdempotencyTurns } from './idempotency/turns.ts';
+import { IdempotencyQueue } from './idempotency/queue.ts';
 import type { Identifiers } from './identifiers.ts';
 import { BodyBudget } from './limits/body-budget.ts';
-import { QUEUE_LIMIT } from './limits/model-turns.ts';
+import { QUEUE_LIMIT } from './limits/model-scheduler.ts';
 import { openLimits } from './limits/open-limits.ts';
 import { type Pause, pauseByTimer } from './limits/pause.ts';
 import { followCatalog, loadCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
@@ -36,7 +37,6 @@ import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
 import type { Store } from './store.ts';
-import { AUDIT_LOG_RETENTION_DAYS } from './trail/roll-up.ts';
 import { UpstreamModel, type UpstreamOptions } from './upstreams/upstream-model.ts';
 import type { AnalyticsContext } from './usage/analytics.ts';
 
@@ -58,7 +58,7 @@ export interface ServiceParts {
   readonly disk_floor_bytes?: number | undefined;
   /** The days after which usage is rolled up into daily totals; undefined for never. */
   readonly usage_retention_days?: number | undefined;
-  /** The days after which acts in the audit trail are rolled up. */
+  /** The days after which acts in the audit log are rolled up. */
   readonly audit_log_retention_days?: number;
   /** The bounds of the upstreams that differ from the defaults, and the reader of their vocabularies. */
   readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms' | 'openPlanner'>>;
@@ -66,7 +66,7 @@ export interface ServiceParts {
   readonly queue_limit?: number;
   /** The usage rows of rejected requests that an organization may leave in a day. */
   readonly rejected_rows_per_day?: number;
-  /** The milliseconds from a request's first turn at the model to its answer. */
+  /** The milliseconds from a request's first scheduled plan to its answer. */
   readonly evaluation_ms?: number;
   /** How lines of batches wait; by the machine's timers by default. */
   readonly pause?: Pause | undefined;
@@ -239,7 +239,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
   const readiness = openReadiness(parts, database, models, problems);
   metrics.watch({
     models: () => models.observed(),
-    turnsLoad: () => models.turnsLoad(),
+    schedulerLoad: () => models.schedulerLoad(),
     books,
     problems,
     readiness,
@@ -262,7 +262,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
       has_console: parts.console !== undefined,
     },
     pause: parts.pause ?? pauseByTimer,
-    idempotency: new IdempotencyTurns(store.idempotency, clock),
+    idempotency: new IdempotencyQueue(store.idempotency, clock),
     body_limits: openBodyLimits(parts.body_limits),
     batch_lines: new BodyBudget(BATCH_LINES),
     cut_requests: new CutRequests(),

@@ -1,11 +1,11 @@
 import type { AccountRecords } from './accounts/account-records.ts';
 import type { InvitationRecords } from './accounts/invitation-records.ts';
 import type { KeyRecords } from './accounts/key-records.ts';
+import type { AuditLogRecords } from './audit-log/audit-log-records.ts';
 import type { CatalogRecords } from './catalog/catalog-records.ts';
 import type { IdempotencyRecords } from './idempotency/idempotency-records.ts';
 import type { LedgerRecords } from './ledger/ledger-records.ts';
 import type { PaymentRecords } from './payments/payment-records.ts';
-import type { TrailRecords } from './trail/trail-records.ts';
 import type { UsageRecords } from './usage/usage-records.ts';
 
 /** The stored data, as one transaction (or a single read) sees it. */
@@ -17,7 +17,7 @@ export interface Records {
   readonly payments: PaymentRecords;
   readonly usage: UsageRecords;
   readonly ledger: LedgerRecords;
-  readonly trail: TrailRecords;
+  readonly audit_log: AuditLogRecords;
   readonly idempotency: IdempotencyRecords;
 }
 

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { rollUpAuditLog } from '../../src/audit-log/roll-up.ts';
 import { type Clock, MINUTE_MS } from '../../src/clock.ts';
 import {
   type HistoryReport,
@@ -6,7 +7,6 @@ import {
   type HistoryTask,
   WHOLE_AUDIT_EVERY_MS,
 } from '../../src/ops/history-runs.ts';
-import { rollUpTrail } from '../../src/trail/roll-up.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import type { PgDb } from './connection.ts';
@@ -91,7 +91,9 @@ export class PostgresHistoryRuns implements HistoryRuns {
         )
       : { requests: 0 };
     const acts_rolled_up =
-      acts_before_ms === undefined ? 0 : await rollUpTrail(store, { before_ms: acts_before_ms, isStopped });
+      acts_before_ms === undefined
+        ? 0
+        : await rollUpAuditLog(store, { before_ms: acts_before_ms, isStopped });
     return { audit, requests_rolled_up: requests, acts_rolled_up };
   }
 }

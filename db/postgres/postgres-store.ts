@@ -1,10 +1,10 @@
 import type { Records, Store } from '../../src/store.ts';
 import { KeyChanges, noKeyChange } from '../key-changes.ts';
 import { SqlAccountRecords } from '../records/account-records.ts';
+import { SqlAuditLogRecords } from '../records/audit-log-records.ts';
 import { SqlCatalogRecords } from '../records/catalog-records.ts';
 import { SqlInvitationRecords } from '../records/invitation-records.ts';
 import { SqlPaymentRecords } from '../records/payment-records.ts';
-import { SqlTrailRecords } from '../records/trail-records.ts';
 import type { Executor, PgDb } from './connection.ts';
 import { PostgresIdempotencyRecords } from './idempotency-records.ts';
 import { PostgresKeyRecords } from './key-records.ts';
@@ -21,7 +21,7 @@ export class PostgresStore implements Store {
   readonly payments: Records['payments'];
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
-  readonly trail: Records['trail'];
+  readonly audit_log: Records['audit_log'];
   readonly idempotency: Records['idempotency'];
   readonly #transactions: Transactions;
   readonly #keyChanges = new KeyChanges();
@@ -36,7 +36,7 @@ export class PostgresStore implements Store {
     this.payments = outside.payments;
     this.usage = outside.usage;
     this.ledger = outside.ledger;
-    this.trail = outside.trail;
+    this.audit_log = outside.audit_log;
     this.idempotency = outside.idempotency;
   }
 
@@ -67,7 +67,7 @@ function recordsThrough(executor: Executor, noteKeyChange: () => void): Records 
     payments: new SqlPaymentRecords(executor),
     usage: new PostgresUsageRecords(executor),
     ledger: new PostgresLedgerRecords(executor),
-    trail: new SqlTrailRecords(executor),
+    audit_log: new SqlAuditLogRecords(executor),
     idempotency: new PostgresIdempotencyRecords(executor),
   };
 }

@@ -21,7 +21,7 @@ const RETRY_UNTIL_MS = 15_000;
  * Takes the lock of all nodes, in one message. Only `lock_timeout` bounds the wait, which is longer than a paused node
  * can keep the lock. Then the session's own statement timeout holds again.
  */
-const TAKE_TURN = sql.raw(`SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${STORE_LOCK});
+const TAKE_STORE_LOCK = sql.raw(`SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${STORE_LOCK});
   SET LOCAL statement_timeout TO DEFAULT`);
 
 /** The queue of transactions is full, or one has waited too long. */
@@ -104,7 +104,7 @@ export class Transactions {
     }
     this.#waiting += 1;
     const expires_ms = performance.now() + (this.#options.wait_max_ms ?? WAIT_MAX_MS);
-    const turn = this.#last.then(async () => {
+    const run = this.#last.then(async () => {
       if (performance.now() > expires_ms)
         throw new WriteQueueFull('the transactions before this one took too long');
       await this.#options.beforeWrite?.();
@@ -115,8 +115,8 @@ export class Transactions {
     const done = () => {
       this.#waiting -= 1;
     };
-    this.#last = turn.then(done, done);
-    return turn;
+    this.#last = run.then(done, done);
+    return run;
   }
 
   /**
@@ -131,7 +131,7 @@ export class Transactions {
   }
 
   async #locked<T>(executor: Executor, work: (executor: Executor) => Promise<T>): Promise<T> {
-    await executor.execute(TAKE_TURN);
+    await executor.execute(TAKE_STORE_LOCK);
     return await work(executor);
   }
 }

@@ -142,7 +142,7 @@ function copiedOf({ columns }: CopiedTable, row: Readonly<Record<string, Value>>
   return Object.fromEntries(
     columns.map(({ name, kind }) => {
       const value = row[name] ?? null;
-      if (kind === 'truth') return [name, value === 1];
+      if (kind === 'boolean') return [name, value === 1];
       if (kind === 'json') return [name, value === null ? null : JSON.parse(String(value))];
       return [name, value];
     }),
@@ -151,7 +151,7 @@ function copiedOf({ columns }: CopiedTable, row: Readonly<Record<string, Value>>
 
 function storedOf(kind: string, value: unknown): Value {
   if (value === null || value === undefined) return null;
-  if (kind === 'truth') return value === true ? 1 : 0;
+  if (kind === 'boolean') return value === true ? 1 : 0;
   if (kind === 'json') return JSON.stringify(value);
   if (typeof value === 'string' || typeof value === 'number') return value;
   throw new TypeError(`a ${typeof value} cannot be stored as ${kind}`);

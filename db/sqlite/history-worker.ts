@@ -1,7 +1,7 @@
+import { rollUpAuditLog } from '../../src/audit-log/roll-up.ts';
 import type { AuditReport } from '../../src/ops/audit-report.ts';
 import { type HistoryReport, type HistoryTask, WHOLE_AUDIT_EVERY_MS } from '../../src/ops/history-runs.ts';
 import { threadFailure } from '../../src/problems/causes.ts';
-import { rollUpTrail } from '../../src/trail/roll-up.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import { openDatabase } from './connection.ts';
@@ -49,7 +49,9 @@ async function run(task: FileTask): Promise<AuditedHistory> {
         )
       : { requests: 0 };
     const acts_rolled_up =
-      acts_before_ms === undefined ? 0 : await rollUpTrail(store, { before_ms: acts_before_ms, isStopped });
+      acts_before_ms === undefined
+        ? 0
+        : await rollUpAuditLog(store, { before_ms: acts_before_ms, isStopped });
     return { audit, requests_rolled_up: requests, acts_rolled_up };
   } finally {
     db.$client.close();

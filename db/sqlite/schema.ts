@@ -643,7 +643,7 @@ export const invitations = sqliteTable(
 );
 
 /** The audit log: actor, action and time. It stores metadata only: never a record, a key, a token or a password. */
-export const trailEntries = sqliteTable(
+export const auditLogEntries = sqliteTable(
   'trail_entries',
   {
     id: integer().primaryKey({ autoIncrement: true }),

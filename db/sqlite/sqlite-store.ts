@@ -1,9 +1,9 @@
 import type { Records, Store } from '../../src/store.ts';
 import { KeyChanges, noKeyChange } from '../key-changes.ts';
 import { SqlAccountRecords } from '../records/account-records.ts';
+import { SqlAuditLogRecords } from '../records/audit-log-records.ts';
 import { SqlInvitationRecords } from '../records/invitation-records.ts';
 import { SqlPaymentRecords } from '../records/payment-records.ts';
-import { SqlTrailRecords } from '../records/trail-records.ts';
 import { prepareCatalogStatements, SqliteCatalogRecords } from './catalog-records.ts';
 import type { Db } from './connection.ts';
 import { executorThrough } from './executor.ts';
@@ -24,7 +24,7 @@ export class SqliteStore implements Store {
   readonly payments: Records['payments'];
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
-  readonly trail: Records['trail'];
+  readonly audit_log: Records['audit_log'];
   readonly idempotency: Records['idempotency'];
   /** Access outside of any transaction, for code with its own SQL (`sign-in-database.ts`). */
   readonly outside: Access;
@@ -47,7 +47,7 @@ export class SqliteStore implements Store {
         payments: new SqlPaymentRecords(executor),
         usage: new SqliteUsageRecords(db, access),
         ledger: new SqliteLedgerRecords(ledger, access),
-        trail: new SqlTrailRecords(executor),
+        audit_log: new SqlAuditLogRecords(executor),
         idempotency: new SqliteIdempotencyRecords(db, access),
       };
     };
@@ -61,7 +61,7 @@ export class SqliteStore implements Store {
     this.payments = outside.payments;
     this.usage = outside.usage;
     this.ledger = outside.ledger;
-    this.trail = outside.trail;
+    this.audit_log = outside.audit_log;
     this.idempotency = outside.idempotency;
   }
 

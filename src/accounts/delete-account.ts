@@ -1,6 +1,6 @@
+import { recordAct } from '../audit-log/record.ts';
 import { monthOf } from '../ledger/month.ts';
 import type { Records } from '../store.ts';
-import { recordAct } from '../trail/record.ts';
 import type { Organization } from './account-records.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
@@ -55,9 +55,9 @@ export async function previewAccountDeletion(
  *   owner must first hand the organization over.
  * - Where the user is the only member, the organization closes. Its projects are archived, its keys and
  *   invitations revoked, and it has no member any more. It must have neither credit nor running requests. Its
- *   ledger, usage, audit trail and debt stay, because the books must balance. Credit of a pending payment
+ *   ledger, usage, audit log and debt stay, because the books must balance. Credit of a pending payment
  *   stays with it, and the operator can give it an owner again. A personal organization loses its name.
- * - The user's row stays without name and address, because keys, payments and the audit trail refer to it.
+ * - The user's row stays without name and address, because keys, payments and the audit log refer to it.
  *   The address can sign up again. Sessions, ways to sign in and open invitations of the address end.
  *
  * The caller has checked the password. Rejects with `permission_denied` (the operator's own power deletes
@@ -116,7 +116,7 @@ function sentenceOf(
 }
 
 async function leave(
-  records: Pick<Records, 'accounts' | 'invitations' | 'trail'>,
+  records: Pick<Records, 'accounts' | 'invitations' | 'audit_log'>,
   context: Pick<AccountContext, 'clock'>,
   actor: Actor & { readonly kind: 'user' },
   { id: organization_id }: Organization,

@@ -1,6 +1,6 @@
+import { recordAct } from '../audit-log/record.ts';
 import { DAY_MS } from '../clock.ts';
 import type { Records } from '../store.ts';
-import { recordAct } from '../trail/record.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';

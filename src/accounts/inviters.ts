@@ -1,5 +1,5 @@
+import type { AuditLogDetail } from '../audit-log/audit-log-records.ts';
 import type { Records } from '../store.ts';
-import type { TrailDetail } from '../trail/trail-records.ts';
 import type { MemberRef } from './account-records.ts';
 import type { AccountContext } from './context.ts';
 import { mayInviteAs, ROLES, type Role } from './roles.ts';
@@ -14,7 +14,7 @@ export async function revokeInvitationsOf(
   { clock }: Pick<AccountContext, 'clock'>,
   { organization_id, user_id }: MemberRef,
   role: Role | null,
-): Promise<TrailDetail> {
+): Promise<AuditLogDetail> {
   const roles = ROLES.filter((one) => role === null || !mayInviteAs(role, one));
   const number = await invitations.revokeInvitationsBy(organization_id, user_id, roles, clock.now_ms());
   return number === 0 ? {} : { revoked_invitations: number };

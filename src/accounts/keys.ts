@@ -1,4 +1,4 @@
-import { recordAct } from '../trail/record.ts';
+import { recordAct } from '../audit-log/record.ts';
 import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';

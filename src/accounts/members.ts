@@ -1,5 +1,5 @@
+import { recordAct } from '../audit-log/record.ts';
 import type { Records } from '../store.ts';
-import { recordAct } from '../trail/record.ts';
 import type { Member, MemberRef } from './account-records.ts';
 import type { Actor } from './actor.ts';
 import type { AccountContext } from './context.ts';

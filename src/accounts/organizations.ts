@@ -1,6 +1,6 @@
+import type { AuditLogDetail } from '../audit-log/audit-log-records.ts';
+import { recordAct } from '../audit-log/record.ts';
 import type { Records } from '../store.ts';
-import { recordAct } from '../trail/record.ts';
-import type { TrailDetail } from '../trail/trail-records.ts';
 import type { Organization, TierSettings } from './account-records.ts';
 import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
@@ -220,7 +220,7 @@ export async function setTierSettings(
   });
 }
 
-function givenSettings(settings: TierSettings): TrailDetail {
+function givenSettings(settings: TierSettings): AuditLogDetail {
   const detail: Record<string, number | null> = {};
   for (const [name, value] of Object.entries(settings)) if (value !== undefined) detail[name] = value;
   return detail;

@@ -1,6 +1,6 @@
+import { recordAct } from '../audit-log/record.ts';
 import { monthOf } from '../ledger/month.ts';
 import type { Records } from '../store.ts';
-import { recordAct } from '../trail/record.ts';
 import type { ListedProject, Project } from './account-records.ts';
 import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
@@ -192,7 +192,7 @@ export function archiveProject(context: AccountContext, actor: Actor, project_id
  * transaction.
  */
 export async function archiveWithKeys(
-  records: Pick<Records, 'accounts' | 'keys' | 'trail'>,
+  records: Pick<Records, 'accounts' | 'keys' | 'audit_log'>,
   { clock }: Pick<AccountContext, 'clock'>,
   actor: Actor,
   { id, name, organization_id }: Pick<Project, 'id' | 'name' | 'organization_id'>,

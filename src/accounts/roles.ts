@@ -10,8 +10,8 @@ export type Role = (typeof ROLES)[number];
 const PERMISSIONS = {
   /** To see members, projects, keys, usage, credit and its history. */
   see: ['owner', 'admin', 'developer', 'billing', 'reader'],
-  /** To read the audit trail. */
-  see_trail: ['owner'],
+  /** To read the audit log. */
+  see_audit_log: ['owner'],
   manage_organization: ['owner', 'admin'],
   /** To add, change and remove members; only owners may do so with owners (`mayTouchRole`). */
   manage_members: ['owner', 'admin'],

@@ -1,11 +1,11 @@
 import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { requireOperator } from '../accounts/permissions.ts';
+import type { AuditLogAction } from '../audit-log/actions.ts';
+import type { AuditLogDetail } from '../audit-log/audit-log-records.ts';
+import { recordAct } from '../audit-log/record.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 import type { Records, Store } from '../store.ts';
-import type { TrailAction } from '../trail/actions.ts';
-import { recordAct } from '../trail/record.ts';
-import type { TrailDetail } from '../trail/trail-records.ts';
 import { isInitialModel, isServed, NOT_TUNED } from './catalog.ts';
 import type {
   CatalogModel,
@@ -24,11 +24,11 @@ export class CatalogChangeRefused extends Error {
 /** The parts that changes of the catalog use. */
 type CatalogContext = Pick<AccountContext, 'store' | 'clock'>;
 
-/** Runs a change in one transaction, with its entry in the audit trail; for the operator only. */
+/** Runs a change in one transaction, with its entry in the audit log; for the operator only. */
 async function change<T>(
   { store, clock }: CatalogContext,
   actor: Actor,
-  act: { readonly action: TrailAction; readonly object_id: string; readonly detail?: TrailDetail },
+  act: { readonly action: AuditLogAction; readonly object_id: string; readonly detail?: AuditLogDetail },
   work: (records: Records) => Promise<T>,
 ): Promise<T> {
   requireOperator(actor);

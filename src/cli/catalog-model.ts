@@ -17,7 +17,7 @@ import { isPostgres } from '../config/database-address.ts';
 import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import { errorMessage } from '../error-message.ts';
 import { type MeasuredModel, measuredEngine } from '../eval/measured-model.ts';
-import { smallInput } from '../models/small-question.ts';
+import { healthProbeInput } from '../models/health-probe.ts';
 import type { Mode } from '../questions/question.ts';
 import { type FingerprintedAnswer, UpstreamModel } from '../upstreams/upstream-model.ts';
 import { withData } from './command.ts';
@@ -109,7 +109,7 @@ async function openUpstreams(
     // A request waits for a large vocabulary at most as long as a client; this command waits until it is
     // loaded.
     await model.load();
-    const { fingerprint } = await ask(smallInput('consistent'));
+    const { fingerprint } = await ask(healthProbeInput('consistent'));
     if (fingerprint === null) throw new CommandFailed(otherModels(id));
     return {
       id,

@@ -77,7 +77,7 @@ export async function checkUpstreams(model: AskedModel, config: Omit<ModelConfig
   }
   if (failures.length === upstreams.addresses.length) {
     throw new CommandFailed(
-      `No upstream of ${id} answers a small question. With --closed it is added all the same.`,
+      `No upstream of ${id} answers a health probe. With --closed it is added all the same.`,
     );
   }
 }

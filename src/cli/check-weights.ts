@@ -30,7 +30,7 @@ const DEADLINE_MIN_MS = 300 * MS_PER_S;
 const BYTES_PER_MS_MIN = 5_000;
 
 /**
- * Loads the weights as a server with these settings does, and asks them a small question in both modes. This
+ * Loads the weights as a server with these settings does, and sends them a health probe in both modes. This
  * runs in a process of its own, because llama.cpp ends its process over some files. Throws `CommandFailed`
  * with one sentence where a server could not serve them.
  */

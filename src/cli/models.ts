@@ -273,7 +273,7 @@ function registerAdd(parent: Command): void {
   const command = jsonCommand(parent, {
     usage: 'add',
     description:
-      'add a model. With --weights or --upstream they are asked a small question first, and then it is open; without, it is coming soon',
+      'add a model. With --weights or --upstream they are sent a health probe first, and then it is open; without, it is coming soon',
     example: [
       'tds model add decision-2 --weights /var/lib/models/decision-2.gguf --price 0.75',
       'tds model add kev-4b --upstream http://10.0.0.3:8080,http://10.0.0.4:8080 --price 0.75',

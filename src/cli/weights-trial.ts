@@ -11,7 +11,7 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { openOptions } from '../config/open-options.ts';
-import { askSmallQuestion } from '../models/small-question.ts';
+import { sendHealthProbe } from '../models/health-probe.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** The word that starts this program as a trial; not a command for operators. */
@@ -40,7 +40,7 @@ export const TrialReply = Type.Union([
 ]);
 
 /**
- * Loads weights in this process, which was started for it, and asks them a small question in both modes. Even
+ * Loads weights in this process, which was started for it, and sends them a health probe in both modes. Even
  * if they crash it, the starting process goes on.
  */
 export async function runWeightsTrial(): Promise<void> {
@@ -83,7 +83,7 @@ async function trial(request: Static<typeof TrialRequest>): Promise<Static<typeo
         `The model reads at most ${facts.context_tokens} tokens: give --context of at most that.`,
       );
     }
-    process.stderr.write(`Asking it a small question by ${facts.profile} on ${facts.device}.\n`);
+    process.stderr.write(`Sending it a health probe by ${facts.profile} on ${facts.device}.\n`);
     await orFail(() => answerBothModes(engine));
     const { weights_sha256, profile } = facts;
     return { weights_sha256, profile, context_tokens: facts.context_tokens };
@@ -93,8 +93,8 @@ async function trial(request: Static<typeof TrialRequest>): Promise<Static<typeo
 }
 
 async function answerBothModes(engine: DecisionEngine): Promise<void> {
-  await askSmallQuestion(engine, 'fast');
-  await askSmallQuestion(engine, 'consistent');
+  await sendHealthProbe(engine, 'fast');
+  await sendHealthProbe(engine, 'consistent');
 }
 
 async function orFail<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -103,7 +103,7 @@ async function orFail<Result>(work: () => Promise<Result>): Promise<Result> {
   } catch (error) {
     if (error instanceof SetupError) throw new CommandFailed(error.message, { cause: error });
     if (error instanceof PlanRejected || error instanceof EvaluationFailed) {
-      throw new CommandFailed(`The model does not answer a small question: ${error.message}`, {
+      throw new CommandFailed(`The model does not answer a health probe: ${error.message}`, {
         cause: error,
       });
     }

@@ -4,7 +4,7 @@ import { admitInTime, notAsked } from './batch/admission.ts';
 import type { AcceptedRequest, AdmittedRequest, DecisionCall, KnownCaller, OutcomeFacts } from './call.ts';
 import { failed } from './check-request.ts';
 import { rateLimited } from './explained-refusals.ts';
-import { noRoom, planningTurn, planOrRefusal } from './plan-request.ts';
+import { noRoom, planningSlot, planOrRefusal } from './plan-request.ts';
 import type { DecisionServices } from './ports.ts';
 import { estimatedTokens } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
@@ -12,8 +12,8 @@ import { DecisionRefusal as Refusal } from './refusal.ts';
 type AdmittedCall = Admission & { readonly admitted: true };
 
 /**
- * Runs step 2, second half: the plan, and requests and tokens per minute, in the organization's turn. A
- * request counts once it is planned; without turns, a whole burst would be planned before any of it counts.
+ * Runs step 2, second half: the plan, and requests and tokens per minute, in the organization's slot. A
+ * request counts once it is planned; without slots, a whole burst would be planned before any of it counts.
  * Unreachable windows admit no request.
  */
 export async function admitRequest(
@@ -22,8 +22,8 @@ export async function admitRequest(
   facts: OutcomeFacts,
 ): Promise<AdmittedRequest | Refusal> {
   const { call, caller } = accepted;
-  using turn = await planningTurn(services, call, caller);
-  if (turn === null) return noRoom();
+  using slot = await planningSlot(services, call, caller);
+  if (slot === null) return noRoom();
   if (call.patience?.aborted === true) return notAsked();
   try {
     // Planning is the expensive part of the estimate, so a request that cannot be admitted anyway is refused
@@ -68,7 +68,7 @@ async function admitTokens(
   estimated_tokens: number,
   facts: OutcomeFacts,
 ): Promise<AdmittedCall | Refusal> {
-  using _turn = patience === null ? null : await services.batch_admission.take(organization_id);
+  using _slot = patience === null ? null : await services.batch_admission.take(organization_id);
   const admission =
     patience === null
       ? await services.limiter.admit(organization_id, limits, estimated_tokens)

@@ -1,4 +1,4 @@
-import type { DecisionInput, DecisionPlan, TakeTurn } from '../../native/engine.ts';
+import type { DecisionInput, DecisionPlan, SchedulePlan } from '../../native/engine.ts';
 import { JsonObject } from '../json/json-value.ts';
 import { answerFrom } from '../questions/answer.ts';
 import type { Decided, HeldRequest, OutcomeFacts } from './call.ts';
@@ -33,18 +33,18 @@ async function askOnce(
   time: ModelTime,
 ): Promise<Decided> {
   const scope = caller.organization_id;
-  using place = await served.turns.take(scope, call.patience);
+  using slot = await served.scheduler.take(scope, call.patience);
   using deadline = new ModelDeadline(call.signal, model_time);
-  const takeTurn: TakeTurn = (turn, work, given_up) => {
-    deadline.wait(() => place.retryAfter_s());
+  const schedulePlan: SchedulePlan = (scheduled, work, given_up) => {
+    deadline.wait(() => slot.retryAfter_s());
     const begin = () => {
       deadline.begin();
       time.begin();
       return work();
     };
-    return place.run(turn, begin, given_up);
+    return slot.run(scheduled, begin, given_up);
   };
-  const answer = await served.answer(plan, { scope, signal: deadline.signal, takeTurn });
+  const answer = await served.answer(plan, { scope, signal: deadline.signal, schedulePlan });
   const { scores, input_tokens } = answer;
   return { answers: answersOf(request, scores), input_tokens, latency_ms: roundedLatency(answer.latency_ms) };
 }

@@ -38,8 +38,8 @@ interface KeyedCall {
   readonly waits_until_ms: number;
 }
 
-/** The turn of a call among those of its idempotency key, until the disposal. */
-interface KeyTurn extends Disposable {
+/** The slot of a call in the queue of its idempotency key, until the disposal. */
+interface KeySlot extends Disposable {
   /** Null where this call is to run. */
   readonly earlier: Replay | DecisionRefusal | null;
 }
@@ -72,25 +72,25 @@ export async function keyedCall(
  * Waits until no other call of the key runs. A waiting body counts in the same memory as those that wait to be
  * planned. A refusal stores nothing, so that the next attempt runs.
  */
-export async function enterTurn(
+export async function enterKeyQueue(
   { idempotency, unplanned_bodies, problems }: DecisionServices,
   { request_id, body_bytes, signal, query_mode }: DecisionCall,
   { organization_id }: KnownCaller,
   { claim, body, waits_until_ms }: KeyedCall,
-): Promise<KeyTurn> {
+): Promise<KeySlot> {
   using bytes = unplanned_bodies.reserve(organization_id, body_bytes());
   if (bytes === null) return ended(noRoom());
   try {
-    const turn = await idempotency.enter(claim, { waits_until_ms, signal });
-    switch (turn.state) {
+    const outcome = await idempotency.enter(claim, { waits_until_ms, signal });
+    switch (outcome.state) {
       case 'answered':
-        return ended(replayOf(turn.kept, body, query_mode));
+        return ended(replayOf(outcome.kept, body, query_mode));
       case 'other_body':
         return ended(new DecisionRefusal('idempotency_key_reused'));
       case 'in_use':
         return ended(new DecisionRefusal('idempotency_key_in_use', { retry_after_s: RETRY_AFTER_S }));
       case 'runs':
-        return { earlier: null, [Symbol.dispose]: turn.end };
+        return { earlier: null, [Symbol.dispose]: outcome.end };
     }
   } catch (error) {
     const code = 'billing_unavailable';
@@ -99,8 +99,8 @@ export async function enterTurn(
   }
 }
 
-/** Returns a turn without anything to run. */
-function ended(earlier: Replay | DecisionRefusal): KeyTurn {
+/** Returns a slot without anything to run. */
+function ended(earlier: Replay | DecisionRefusal): KeySlot {
   return { earlier, [Symbol.dispose]: () => {} };
 }
 

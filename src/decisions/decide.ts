@@ -6,7 +6,7 @@ import { askModel } from './answer-request.ts';
 import { charge, placeHold, release } from './bill-request.ts';
 import type { DecisionCall, DecisionOutcome, KnownCaller, OutcomeFacts } from './call.ts';
 import { authenticate, checkRequest } from './check-request.ts';
-import { enterTurn, isClaimTaken, keyedCall, type Replay, secretOf } from './decide-once.ts';
+import { enterKeyQueue, isClaimTaken, keyedCall, type Replay, secretOf } from './decide-once.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 
@@ -25,13 +25,13 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   const keyed = await keyedCall(services, call, caller, { idempotency_key, api_key_secret });
   if (keyed instanceof Refusal) return { ...nothingKnown(caller), result: keyed };
   for (;;) {
-    using turn = await inStep(
+    using slot = await inStep(
       call.span,
       'idempotency',
-      () => enterTurn(services, call, caller, keyed),
+      () => enterKeyQueue(services, call, caller, keyed),
       ({ earlier }) => (earlier instanceof Refusal ? earlier : null),
     );
-    const { earlier } = turn;
+    const { earlier } = slot;
     if (earlier instanceof Refusal) return { ...nothingKnown(caller), result: earlier };
     if (earlier !== null) return await replay(services, call, caller, earlier);
     const outcome = await decideAnew(services, call, caller, keyed.claim);

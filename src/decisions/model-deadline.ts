@@ -1,8 +1,8 @@
 import { EvaluationTimedOut } from '../../native/engine.ts';
 
-/** A request has waited too long for the model's turn. */
-export class TurnTimedOut extends Error {
-  override readonly name = 'TurnTimedOut';
+/** A request has waited too long in the queue of the model. */
+export class QueueTimedOut extends Error {
+  override readonly name = 'QueueTimedOut';
   /** Whole seconds until the earlier requests should be served. */
   constructor(readonly retry_after_s: number) {
     super('The model was busy for too long.');
@@ -10,8 +10,8 @@ export class TurnTimedOut extends Error {
 }
 
 /**
- * The deadlines of a request at the model: one for its first turn, and one from there to its answer. The
- * signal is aborted with `TurnTimedOut` or `EvaluationTimedOut` when one has passed, and as `client` is.
+ * The deadlines of a request at the model: one for its first scheduled plan, and one from there to its answer. The
+ * signal is aborted with `QueueTimedOut` or `EvaluationTimedOut` when one has passed, and as `client` is.
  */
 export class ModelDeadline implements Disposable {
   readonly #given_up = new AbortController();
@@ -33,15 +33,15 @@ export class ModelDeadline implements Disposable {
   }
 
   /**
-   * Starts the wait for the first turn, once the model is loaded; `retryAfter_s` is called when it has been
+   * Starts the wait for the first scheduled plan, once the model is loaded; `retryAfter_s` is called when it has been
    * too long.
    */
   wait(retryAfter_s: () => number): void {
     if (this.#phase !== 'loading') return;
-    this.#enter('waiting', this.limits.waiting_ms, () => new TurnTimedOut(retryAfter_s()));
+    this.#enter('waiting', this.limits.waiting_ms, () => new QueueTimedOut(retryAfter_s()));
   }
 
-  /** Starts the evaluation, when a turn has come. */
+  /** Starts the evaluation, when a plan is scheduled. */
   begin(): void {
     if (this.#phase === 'evaluating') return;
     const overdue = () => new EvaluationTimedOut('The model did not answer in time.');

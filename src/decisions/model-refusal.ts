@@ -1,11 +1,11 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { MS_PER_S } from '../clock.ts';
-import { QueueFull } from '../limits/model-turns.ts';
+import { QueueFull } from '../limits/model-scheduler.ts';
 import { ModelWarmingUp } from '../models/lifecycle.ts';
 import { notAsked } from './batch/admission.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';
 import { ServiceStopped } from './cut-requests.ts';
-import { TurnTimedOut } from './model-deadline.ts';
+import { QueueTimedOut } from './model-deadline.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
@@ -25,7 +25,7 @@ function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal
   if (error instanceof ModelWarmingUp) {
     return new DecisionRefusal('model_warming_up', { retry_after_s: error.retry_after_s });
   }
-  if (error instanceof QueueFull || error instanceof TurnTimedOut) {
+  if (error instanceof QueueFull || error instanceof QueueTimedOut) {
     return new DecisionRefusal('model_unavailable', {
       message: error.message,
       retry_after_s: error.retry_after_s,
@@ -47,7 +47,7 @@ function isOwnFault(error: unknown): boolean {
 
 /** Returns true if a failure of step 4 goes away by itself: too much waits, or the model is being loaded. */
 function isLoad(error: unknown): boolean {
-  return error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof TurnTimedOut;
+  return error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof QueueTimedOut;
 }
 
 type RefusingServices = Pick<DecisionServices, 'problems' | 'cut_requests'>;

@@ -18,7 +18,7 @@ export class ModelTime {
     this.#step = span?.beginStep('wait');
   }
 
-  /** Notes a turn; only the first one counts. */
+  /** Notes that a plan is scheduled; only the first one counts. */
   begin(): void {
     if (this.#began_ms !== null) return;
     this.#began_ms = this.clock.monotonic_ms();
@@ -33,12 +33,12 @@ export class ModelTime {
     this.#step?.end(failure);
   }
 
-  /** Milliseconds from the hold to the first turn; up to the end where there was none. */
+  /** Milliseconds from the hold to the first scheduled plan; up to the end where there was none. */
   get queue_ms(): number {
     return (this.#began_ms ?? this.#end_ms) - this.#asked_ms;
   }
 
-  /** Milliseconds from the first turn on. */
+  /** Milliseconds from the first scheduled plan on. */
   get model_ms(): number {
     return this.#end_ms - (this.#began_ms ?? this.#end_ms);
   }

@@ -14,11 +14,11 @@ interface PlannableRequest extends CheckedRequest {
 }
 
 /**
- * Takes the organization's turn to be planned, until the disposal. Null where too many bytes of the
- * organization wait. The lines of its batches have a turn of their own, because one that waits for the rate
+ * Takes the organization's slot to be planned, until the disposal. Null where too many bytes of the
+ * organization wait. The lines of its batches have a slot of their own, because one that waits for the rate
  * windows keeps it.
  */
-export async function planningTurn(
+export async function planningSlot(
   {
     planning,
     batch_planning,
@@ -30,10 +30,10 @@ export async function planningTurn(
   if (call.patience !== null) return await batch_planning.take(organization_id);
   const bytes = unplanned_bodies.reserve(organization_id, call.body_bytes());
   if (bytes === null) return null;
-  const turn = new DisposableStack();
-  turn.use(bytes);
-  turn.use(await planning.take(organization_id));
-  return turn;
+  const slot = new DisposableStack();
+  slot.use(bytes);
+  slot.use(await planning.take(organization_id));
+  return slot;
 }
 
 /** Returns the refusal where too many bytes of the organization wait. */

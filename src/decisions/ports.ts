@@ -1,7 +1,7 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Clock } from '../clock.ts';
-import type { IdempotencyTurns } from '../idempotency/turns.ts';
+import type { IdempotencyQueue } from '../idempotency/queue.ts';
 import type { Identifiers } from '../identifiers.ts';
 import type { Books } from '../ledger/books.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
@@ -38,13 +38,13 @@ export interface DecisionServices {
   readonly unplanned_bodies: BodyBudget;
   readonly books: Books;
   /** The queue of requests with an idempotency key. */
-  readonly idempotency: IdempotencyTurns;
+  readonly idempotency: IdempotencyQueue;
   /** The models, each with its own engine and queue. */
   readonly models: Pick<Models, 'for'>;
   /** Counts the requests that a stop aborts. */
   readonly cut_requests: CutRequests;
   /**
-   * The longest wait of a request for its first turn at the model, and the longest time from there to its
+   * The longest wait of a request for its first scheduled plan at the model, and the longest time from there to its
    * answer.
    */
   readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number };

@@ -8,7 +8,7 @@ import { type Random, shuffled } from './random.ts';
 import { number, type Table } from './text.ts';
 
 /** Measures of how well probabilities match the outcomes. */
-interface Truth {
+interface CalibrationMeasures {
   readonly expected_calibration_error: number;
   readonly negative_log_likelihood: number;
   readonly brier: number;
@@ -18,8 +18,8 @@ interface Truth {
 export interface OutOfFold {
   readonly type: QuestionType;
   readonly questions: number;
-  readonly before: Truth;
-  readonly after: Truth;
+  readonly before: CalibrationMeasures;
+  readonly after: CalibrationMeasures;
 }
 
 /** The calibration of one mode, and its effect. */
@@ -57,8 +57,8 @@ export function fitCalibration(
             {
               type,
               questions: count,
-              before: truth(before.filter(of_type)),
-              after: truth(after.filter(of_type)),
+              before: measuresOf(before.filter(of_type)),
+              after: measuresOf(after.filter(of_type)),
             },
           ];
     }),
@@ -86,7 +86,7 @@ function predictionAt(scored: ScoredQuestion, temperature: number): Prediction {
   };
 }
 
-function truth(predictions: readonly Prediction[]): Truth {
+function measuresOf(predictions: readonly Prediction[]): CalibrationMeasures {
   return {
     expected_calibration_error: expectedCalibrationError(predictions),
     negative_log_likelihood: negativeLogLikelihood(predictions),

@@ -13,7 +13,7 @@ export class QueuePerName {
 
   constructor(private readonly at_once: number) {}
 
-  /** Resolves when it is that name's turn, which lasts until the disposal. */
+  /** Resolves with a slot of that name, which is taken until the disposal. */
   async take(name: string): Promise<Disposable> {
     const line = this.#lineOf(name);
     if (line.running < this.at_once) line.running += 1;

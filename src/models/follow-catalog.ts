@@ -35,13 +35,13 @@ export async function loadCatalog({
   const first = live.find(({ id }) => id === DEFAULT_MODEL);
   // The caller reports why the service does not start.
   if (first !== undefined) await models.load(first, { failure: 'thrown' });
-  void loadInTurn(
+  void loadOneByOne(
     models,
     live.map(({ id }) => id),
   );
 }
 
-async function loadInTurn(models: Models, ids: readonly string[]): Promise<void> {
+async function loadOneByOne(models: Models, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     await models
       .observed()

@@ -12,7 +12,7 @@ import {
 import { errorMessage } from '../error-message.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
-import { askSmallQuestion } from './small-question.ts';
+import { sendHealthProbe } from './health-probe.ts';
 
 /** Calls back after a delay, unless the returned function is called first. */
 export type Schedule = (callback: () => void, delay_ms: number) => () => void;
@@ -403,7 +403,7 @@ export class ModelLifecycle {
       const planner = await this.#openedPlanner();
       engine = await this.#inTime('The engine', planner.openEngine(), (late) => late.close());
       if (this.#closed) throw modelClosed();
-      await this.#inTime('The first answer', askSmallQuestion(engine, 'fast'));
+      await this.#inTime('The first answer', sendHealthProbe(engine, 'fast'));
       if (this.#closed) throw modelClosed();
     } catch (error) {
       if (failure === 'reported' && !this.#closed) this.#onProblem('model_load', error);
@@ -435,10 +435,7 @@ export class ModelLifecycle {
 
   async #startConsistent(loaded: Loaded): Promise<void> {
     try {
-      await this.#inTime(
-        'The first answer in consistent mode',
-        askSmallQuestion(loaded.engine, 'consistent'),
-      );
+      await this.#inTime('The first answer in consistent mode', sendHealthProbe(loaded.engine, 'consistent'));
     } catch (error) {
       // An engine that was retired meanwhile fails for the same reason.
       if (loaded.is_retired) return;
@@ -499,7 +496,7 @@ export class ModelLifecycle {
       () => fail(new EngineStuck('The engine did not answer a small request.')),
       PROBE_MS,
     );
-    askSmallQuestion(loaded.engine, 'fast')
+    sendHealthProbe(loaded.engine, 'fast')
       .catch((error) => {
         if (error instanceof EvaluationFailed) fail(error);
         else if (!(error instanceof EngineOverloaded)) this.#onProblem('model_probe', error);

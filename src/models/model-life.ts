@@ -13,7 +13,7 @@ export interface ModelAnswer {
 
 /** An answer of a model that had been loaded before. */
 export interface TimedAnswer extends ModelAnswer {
-  /** The time from the loaded model to its answer, including the wait for its turns. */
+  /** The time from the loaded model to its answer, including the wait in the queue. */
   readonly latency_ms: number;
 }
 

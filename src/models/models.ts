@@ -16,7 +16,7 @@ import type { UpstreamPool } from '../catalog/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { inTime } from '../in-time.ts';
-import { ModelTurns, type TurnsLoad } from '../limits/model-turns.ts';
+import { ModelScheduler, type SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { Problems } from '../problems/problems.ts';
 import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
 import {
@@ -92,7 +92,7 @@ interface Life {
   /** The same object, where it is an engine's or upstreams'. */
   readonly lifecycle?: ModelLifecycle;
   readonly upstreams?: UpstreamLife;
-  readonly turns: ModelTurns;
+  readonly scheduler: ModelScheduler;
   /** The number of its unanswered requests. */
   requests: number;
 }
@@ -106,7 +106,7 @@ interface EngineLife extends Life {
 /** A model, loaded or not, for the duration of one request, which ends with its disposal. */
 export interface ServedModel extends Disposable {
   /** The queue in which plans are given to the model. */
-  readonly turns: ModelTurns;
+  readonly scheduler: ModelScheduler;
   /** Plans a request as `ModelLife.plan`, with the most tokens that it can be billed. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Answers a plan as `ModelLife.answer`. */
@@ -148,11 +148,11 @@ export class Models {
   /** Returns the model of a row that was just read, for one request. Opens nothing yet, and never throws. */
   for(model: ServedModelEntry): ServedModel {
     const life = this.#lifeOf(ownModel(model));
-    const { behind, turns } = life;
+    const { behind, scheduler } = life;
     life.requests += 1;
     let is_over = false;
     return {
-      turns,
+      scheduler,
       plan: (input, signal) => behind.plan(input, signal),
       answer: (plan, options) =>
         isTuned(model) ? this.#answerTuned(behind, model, plan, options) : behind.answer(plan, options),
@@ -192,11 +192,11 @@ export class Models {
   }
 
   /** Returns the load of one model, or of all models together. */
-  turnsLoad(id?: string): TurnsLoad {
+  schedulerLoad(id?: string): SchedulerLoad {
     const sum = { requests: 0, waiting_plans: 0, running_tokens: 0 };
-    for (const { model, turns } of this.#open) {
+    for (const { model, scheduler } of this.#open) {
       if (id !== undefined && model.id !== id) continue;
-      const { requests, waiting_plans, running_tokens } = turns.load();
+      const { requests, waiting_plans, running_tokens } = scheduler.load();
       sum.requests += requests;
       sum.waiting_plans += waiting_plans;
       sum.running_tokens += running_tokens;
@@ -215,7 +215,7 @@ export class Models {
   /** Changes the most requests at one model; those already there stay. */
   setQueueLimit(limit: number): void {
     this.#queue_limit = limit;
-    for (const { turns } of this.#open) turns.setLimit(limit);
+    for (const { scheduler } of this.#open) scheduler.setLimit(limit);
   }
 
   /** Changes the idle time after which an engine is closed; 0 keeps it. */
@@ -227,7 +227,7 @@ export class Models {
   /**
    * Loads a model anew, planner and engine, beside the present one. When the new one is ready in both modes
    * and its row is written, it gets all new requests. The old one finishes its requests and is then closed.
-   * Reloads run one after the other; `prepare` is called in turn. Rejects with `ModelUnavailable`, which is
+   * Reloads run one after the other; `prepare` is called in order. Rejects with `ModelUnavailable`, which is
    * reported, with `WeightsError`, and as its arguments do; then the old one stays.
    */
   reload(prepare: () => Promise<Reload>): Promise<void> {
@@ -367,7 +367,11 @@ export class Models {
   }
 
   #newLife() {
-    return { before: null, turns: new ModelTurns(this.#queue_limit, this.#options.clock), requests: 0 };
+    return {
+      before: null,
+      scheduler: new ModelScheduler(this.#queue_limit, this.#options.clock),
+      requests: 0,
+    };
   }
 
   #register(life: Life): void {

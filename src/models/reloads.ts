@@ -2,8 +2,8 @@ import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { AccountError } from '../accounts/errors.ts';
 import { requireOperator } from '../accounts/permissions.ts';
+import { recordAct } from '../audit-log/record.ts';
 import { errorMessage } from '../error-message.ts';
-import { recordAct } from '../trail/record.ts';
 import type { ReloadRequest } from './reload.ts';
 
 /** The status of the last reload of a model. */

@@ -8,7 +8,7 @@ export interface HistoryTask {
   readonly now_ms: number;
   /** Requests before this time are rolled up into daily totals after a clean audit; null for none. */
   readonly prune_before_ms: number | null;
-  /** Acts of UTC days that ended before this time are rolled up in the audit trail; none without it. */
+  /** Acts of UTC days that ended before this time are rolled up in the audit log; none without it. */
   readonly acts_before_ms?: number;
   /** Reads everything from the first entry on, even if that was done recently. */
   readonly whole?: boolean;
@@ -21,7 +21,7 @@ export interface HistoryReport {
   };
   /** The number of rolled-up requests. */
   readonly requests_rolled_up: number;
-  /** The number of entries of the audit trail that were merged into others. */
+  /** The number of entries of the audit log that were merged into others. */
   readonly acts_rolled_up: number;
 }
 

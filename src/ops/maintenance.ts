@@ -30,7 +30,7 @@ export interface MaintenanceParts {
   readonly beginsHourlyRun: () => Promise<boolean>;
   /** The days after which usage is rolled up into daily totals; null for never. */
   readonly usage_retention_days: number | null;
-  /** The days after which acts in the audit trail are rolled up, those of a UTC day into one. */
+  /** The days after which acts in the audit log are rolled up, those of a UTC day into one. */
   readonly audit_log_retention_days: number;
 }
 
@@ -95,7 +95,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     reportAudit({ clock, log, metrics }, report.audit);
     const { requests_rolled_up: requests, acts_rolled_up: acts } = report;
     if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
-    if (acts > 0) log.info('rolled old acts up in the audit trail', { acts });
+    if (acts > 0) log.info('rolled old acts up in the audit log', { acts });
   } catch (error) {
     problems.report({ request_id: null, step: 'hourly_run', code: null, error });
   }

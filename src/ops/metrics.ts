@@ -1,6 +1,6 @@
 import type { EvaluatorCounts } from '../../native/engine.ts';
 import type { Books } from '../ledger/books.ts';
-import type { TurnsLoad } from '../limits/model-turns.ts';
+import type { SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
 import type { ObservedUpstream } from '../models/model-life.ts';
 import type { Problems } from '../problems/problems.ts';
@@ -28,9 +28,9 @@ export interface DecisionTimes {
   readonly mode: Mode;
   /** The time in our own code: reading, planning, the books, the response. */
   readonly platform_ms: number;
-  /** The time from the hold to the first turn at the model, including a load of the model. */
+  /** The time from the hold to the first scheduled plan, including a load of the model. */
   readonly queue_ms: number;
-  /** The time from the first turn to the answer. */
+  /** The time from the first scheduled plan to the answer. */
   readonly model_ms: number;
 }
 
@@ -93,7 +93,7 @@ export interface MetricsSources {
   /** Returns the open models of the catalog. */
   readonly models: () => readonly ObservedModel[];
   /** Returns the load of all models together. */
-  readonly turnsLoad: () => TurnsLoad;
+  readonly schedulerLoad: () => SchedulerLoad;
   readonly books: Pick<Books, 'open' | 'unwritten'>;
   readonly problems: Pick<Problems, 'counts'>;
   readonly readiness: Pick<Readiness, 'failing'>;

@@ -209,7 +209,7 @@ export class PrometheusMetrics implements Metrics {
     this.#audit_time.set(at_ms / MS_PER_S);
   }
 
-  watch({ models, turnsLoad, books, problems, readiness, databaseState, now_ms }: MetricsSources): void {
+  watch({ models, schedulerLoad, books, problems, readiness, databaseState, now_ms }: MetricsSources): void {
     this.#watchModels(models);
     this.#watchUpstreams(models);
     this.#watchDatabase(databaseState);
@@ -223,13 +223,13 @@ export class PrometheusMetrics implements Metrics {
       },
     );
     this.#gauge('tds_model_requests', 'Requests at the model, waiting or running.', [], (gauge) =>
-      gauge.set(turnsLoad().requests),
+      gauge.set(schedulerLoad().requests),
     );
     this.#gauge('tds_queue_plans', 'Plans that wait for their turn at the model.', [], (gauge) =>
-      gauge.set(turnsLoad().waiting_plans),
+      gauge.set(schedulerLoad().waiting_plans),
     );
     this.#gauge('tds_model_running_tokens', 'Tokens of the plans that the model has now.', [], (gauge) =>
-      gauge.set(turnsLoad().running_tokens),
+      gauge.set(schedulerLoad().running_tokens),
     );
     this.#gauge('tds_holds_open', 'Holds of requests that have no end on disk yet.', [], (gauge) =>
       gauge.set(books.open.holds),

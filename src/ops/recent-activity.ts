@@ -1,6 +1,6 @@
 import { type Clock, MS_PER_S } from '../clock.ts';
 import { ERRORS, isErrorCode } from '../errors.ts';
-import type { TurnsLoad } from '../limits/model-turns.ts';
+import type { SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { AnsweredRequest, ChargedDecision, DecisionTimes, Metrics, MetricsSources } from './metrics.ts';
 
 /** The number of seconds that are remembered. */
@@ -51,7 +51,7 @@ export interface ActivityHistory {
 /** The present state of the service, and its activity in the last minutes. */
 export interface Activity {
   readonly now_ms: number;
-  readonly queue: TurnsLoad;
+  readonly queue: SchedulerLoad;
   readonly holds: {
     readonly open: number;
     readonly oldest_at_ms: number | null;
@@ -93,7 +93,7 @@ export class RecentActivity implements Metrics {
     const second = this.#second(at_ms);
     const lag_ms = this.#due_ms === null ? 0 : at_ms - this.#due_ms;
     second.event_loop_lag_ms = Math.max(second.event_loop_lag_ms, lag_ms);
-    second.model_requests = Math.max(second.model_requests, this.#sources?.turnsLoad().requests ?? 0);
+    second.model_requests = Math.max(second.model_requests, this.#sources?.schedulerLoad().requests ?? 0);
     second.memory_bytes ??= this.memoryBytes();
     this.#due_ms = at_ms + SAMPLE_INTERVAL_MS;
   }
@@ -101,11 +101,11 @@ export class RecentActivity implements Metrics {
   /** Returns the present state; undefined before `watch`. Leaves out the current second. */
   now(): Activity | undefined {
     if (this.#sources === undefined) return undefined;
-    const { turnsLoad, books, problems } = this.#sources;
+    const { schedulerLoad, books, problems } = this.#sources;
     const { holds, oldest_at_ms } = books.open;
     return {
       now_ms: this.clock.now_ms(),
-      queue: turnsLoad(),
+      queue: schedulerLoad(),
       holds: { open: holds, oldest_at_ms, unwritten: books.unwritten },
       problems: Object.values(problems.counts()).reduce((sum, count) => sum + count, 0),
       history: this.#history(),

@@ -2,7 +2,7 @@ import { Refusal } from '../errors.ts';
 import type { Mode } from '../questions/question.ts';
 
 /**
- * The parts of a request with a span of their own; `wait` is the time between the hold and the first turn.
+ * The parts of a request with a span of their own; `wait` is the time between the hold and the first scheduled plan.
  */
 export type TracedStep =
   | 'key'

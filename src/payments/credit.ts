@@ -7,11 +7,11 @@ import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
+import type { AuditLogAction } from '../audit-log/actions.ts';
+import { recordAct } from '../audit-log/record.ts';
 import type { Clock } from '../clock.ts';
 import { CENT_MICROS, formatDollars } from '../money.ts';
 import type { Records } from '../store.ts';
-import type { TrailAction } from '../trail/actions.ts';
-import { recordAct } from '../trail/record.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
@@ -340,7 +340,7 @@ async function settleByHand(
   };
   await records.payments.insertPayment(payment);
   await completePayment(transaction, payment);
-  const action: TrailAction = kind === 'refund' ? 'credit.refund' : 'credit.enter';
+  const action: AuditLogAction = kind === 'refund' ? 'credit.refund' : 'credit.enter';
   await recordAct(records, { clock }, actor, {
     action,
     organization_id,

@@ -4,7 +4,7 @@ import { AccountError } from '../accounts/errors.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { requireOperator } from '../accounts/permissions.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
-import { recordAct } from '../trail/record.ts';
+import { recordAct } from '../audit-log/record.ts';
 import { enterPayment, enterReturn, settleCompleted, settleReturns } from './apply-event.ts';
 import { requireAmount } from './credit.ts';
 import { resolveEvent, unresolvedReturns } from './event-journal.ts';

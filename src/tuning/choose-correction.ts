@@ -29,7 +29,7 @@ const CURVE_SHARES = [0.25, 0.5];
 export const FITS = FOLDS * (SHAPES.flat().length + CURVE_SHARES.length) + 1;
 
 /** Measures of answers, each by a correction that was fitted without it. */
-export interface Truth {
+export interface AnswerMeasures {
   readonly accuracy: number;
   /** Negative log-likelihood in nats. */
   readonly loss: number;
@@ -39,9 +39,9 @@ export interface Truth {
 export interface ChosenCorrection {
   /** Null where none beats the uncorrected model by more than its standard error. */
   readonly correction: Correction | null;
-  readonly before: Truth;
+  readonly before: AnswerMeasures;
   /** The result of the best correction, even if it is rejected in the end. */
-  readonly after: Truth;
+  readonly after: AnswerMeasures;
   /** The likely gain in accuracy of 100 more labels; null where it cannot be estimated. */
   readonly gain_of_100_labels: number | null;
   /** The share of each class among the answers, out of fold. */
@@ -98,8 +98,8 @@ export async function chooseCorrection(
   const final = is_kept ? honest : plain;
   return {
     correction: is_kept ? fitCorrection(examples, classes, chosen) : null,
-    before: truthOf(examples, plain),
-    after: truthOf(examples, honest),
+    before: measuresOf(examples, plain),
+    after: measuresOf(examples, honest),
     gain_of_100_labels:
       examples.length < CURVE_LABELS_MIN
         ? null
@@ -189,7 +189,7 @@ function mean(values: Float64Array, isCounted: IsCounted): number {
   return counted.reduce((sum, value) => sum + value, 0) / counted.length;
 }
 
-function truthOf(examples: readonly LabelledExample[], { scores, losses }: Judged): Truth {
+function measuresOf(examples: readonly LabelledExample[], { scores, losses }: Judged): AnswerMeasures {
   const hits = examples.map(({ answers }, index) => answers[likeliestClass(scores[index] ?? [])] ?? 0);
   return {
     accuracy: hits.reduce((sum, hit) => sum + hit, 0) / examples.length,
@@ -226,7 +226,7 @@ async function curveGain(
   const add = (share: number, of: Judged) =>
     points.push({
       labels: (share * examples.length * (FOLDS - 1)) / FOLDS,
-      accuracy: truthOf(examples, of).accuracy,
+      accuracy: measuresOf(examples, of).accuracy,
     });
   for (const share of CURVE_SHARES) {
     const isTaken = (index: number) => (ranks[index] ?? 0) < share * examples.length;
@@ -237,6 +237,6 @@ async function curveGain(
   return labelsGain(points, {
     labels: examples.length,
     more: 100,
-    served: served === null ? null : truthOf(examples, served).accuracy,
+    served: served === null ? null : measuresOf(examples, served).accuracy,
   });
 }

@@ -1,4 +1,4 @@
-import type { DecisionInput, DecisionPlan, PlanTurn } from '../../native/engine.ts';
+import type { DecisionInput, DecisionPlan, ScheduledPlan } from '../../native/engine.ts';
 import type { ModelAnswer } from '../models/model-life.ts';
 import type { Answered, AskedMember, PoolCall, Trial } from './pool.ts';
 import type { ServerFacts } from './server-facts.ts';
@@ -22,8 +22,8 @@ export interface Caller {
   readonly scope: string;
   /** As `Pool.ask`. */
   ask<Answer>(call: PoolCall<Answer>, preferred?: AskedMember): Promise<Answered<Answer>>;
-  /** Does the work when its turn has come; of its plan, only the tokens matter here. */
-  inTurn<Result>(tokens: PlanTurn['tokens'], work: () => Promise<Result>): Promise<Result>;
+  /** Does the work when it is scheduled; of its plan, only the tokens matter here. */
+  schedule<Result>(tokens: ScheduledPlan['tokens'], work: () => Promise<Result>): Promise<Result>;
 }
 
 /** The calls to upstreams for a request: the part of a protocol that knows decisions. */

@@ -1,6 +1,6 @@
 import type { DecisionInput, DecisionPlan } from '../../native/engine.ts';
 import { writeJson } from '../json/write-json.ts';
-import { smallInput } from '../models/small-question.ts';
+import { healthProbeInput } from '../models/health-probe.ts';
 import type { Asking, Caller, SourcedAnswer } from './asking.ts';
 import { estimateTokens, type TokenEstimate } from './estimate.ts';
 import type { PoolCall, Trial } from './pool.ts';
@@ -39,7 +39,7 @@ export class DecisionAsking implements Asking {
     const answered = await Promise.all(
       readingsOf(input).map(async (reading) => {
         const { call, estimate } = this.#call(state, reading);
-        const { answer, facts } = await caller.inTurn(call.tokens, () => caller.ask(call));
+        const { answer, facts } = await caller.schedule(call.tokens, () => caller.ask(call));
         return { answer, facts, input_tokens: reading.is_billed ? this.#billed(answer, estimate) : 0 };
       }),
     );
@@ -54,7 +54,7 @@ export class DecisionAsking implements Asking {
   }
 
   trial(): Promise<Trial> {
-    const { state, questions } = smallInput('fast');
+    const { state, questions } = healthProbeInput('fast');
     const { call } = this.#call(writeJson(state), { questions, is_billed: true });
     return Promise.resolve({ call, needs: '', reads_list: false, context_tokens: 0 });
   }

@@ -12,7 +12,7 @@ const BYTES_PER_TOKEN = 4;
 export interface TokenEstimate {
   /** An upper bound for all known servers, for which credit is held. */
   readonly most: number;
-  /** The likely number. It is billed where a server does not report its tokens, and counts for fair turns. */
+  /** The likely number. It is billed where a server does not report its tokens, and counts for fair scheduling. */
   readonly likely: number;
 }
 

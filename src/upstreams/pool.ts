@@ -1,5 +1,5 @@
 import { UPSTREAM_WEIGHT, type UpstreamPool } from '../catalog/catalog-records.ts';
-import { QueueFull } from '../limits/model-turns.ts';
+import { QueueFull } from '../limits/model-scheduler.ts';
 import {
   type LifecycleStatus,
   ModelUnavailable,
@@ -397,7 +397,7 @@ export class Pool {
     try {
       const trial = await this.#trial();
       member.credentials = await this.#files.read(member.token_file);
-      await this.#answersSmallQuestion(member, trial);
+      await this.#sendHealthProbe(member, trial);
     } catch (error) {
       const is_told = error instanceof UpstreamFailed && !error.is_fault && error.failure !== 'rejected';
       const is_untried = error instanceof ModelUnavailable;
@@ -425,7 +425,7 @@ export class Pool {
     return true;
   }
 
-  async #answersSmallQuestion(member: Member, trial: Trial): Promise<void> {
+  async #sendHealthProbe(member: Member, trial: Trial): Promise<void> {
     const { address } = member;
     const { call, reads_list, context_tokens } = trial;
     // The process may not be the one that gave those facts.

@@ -8,6 +8,7 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
+import { healthProbeInput } from '../models/health-probe.ts';
 import {
   ModelUnavailable,
   ModelWarmingUp,
@@ -15,7 +16,6 @@ import {
   type Schedule,
   unlessAborted,
 } from '../models/lifecycle.ts';
-import { smallInput } from '../models/small-question.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import type { AskedMember, PoolCall, Trial } from './pool.ts';
 import type { TokenAnswer, TokenProtocol, TokenQuestion, WantedToken } from './token-protocol.ts';
@@ -79,7 +79,7 @@ export class TokenAsking implements Asking {
     const planner = await this.#opened();
     const answered = await Promise.all(
       plan.plans.map((part) =>
-        caller.inTurn(planTokens(part), () => this.#answerPart(part, planner, caller)),
+        caller.schedule(planTokens(part), () => this.#answerPart(part, planner, caller)),
       ),
     );
     return {
@@ -98,10 +98,10 @@ export class TokenAsking implements Asking {
    */
   async trial(): Promise<Trial> {
     const planner = await this.#opened();
-    const { plans } = await planner.plan(smallInput('fast'));
+    const { plans } = await planner.plan(healthProbeInput('fast'));
     const [part] = plans;
     const [call] = part === undefined ? [] : callsOf(part, Number.MAX_SAFE_INTEGER);
-    if (call === undefined) throw new Error('The small question has no plan.');
+    if (call === undefined) throw new Error('The health probe has no plan.');
     const { protocol, model } = this.#options;
     const prompt = call.prompt();
     const labels = call.wanted.map((id) => ({ id, word: planner.wordOf(id) }));

@@ -5,13 +5,13 @@ import {
   type EvaluateOptions,
   openScoringPlanner,
   PlanRejected,
+  type SchedulePlan,
   type ScoringPlanner,
-  type TakeTurn,
 } from '../../native/engine.ts';
 import type { UpstreamModelEntry } from '../catalog/catalog.ts';
 import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../catalog/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import { QueueFull } from '../limits/model-turns.ts';
+import { QueueFull } from '../limits/model-scheduler.ts';
 import { type LifecycleStatus, ModelWarmingUp, modelClosed, scheduleByTimer } from '../models/lifecycle.ts';
 import type { ObservedUpstream, TimedAnswer, UpstreamLife } from '../models/model-life.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
@@ -43,7 +43,7 @@ export type UpstreamOptions = Pick<PoolOptions, 'now_ms' | 'onProblem'> &
 
 const TOKEN_PROTOCOLS = { 'llama-server': LLAMA_SERVER, openai: OPENAI } as const;
 
-const atOnce: TakeTurn = (_, work) => work();
+const atOnce: SchedulePlan = (_, work) => work();
 
 /** An answer with the fingerprint of the weights that gave it. */
 export interface FingerprintedAnswer extends TimedAnswer {
@@ -136,7 +136,7 @@ export class UpstreamModel implements UpstreamLife {
    */
   async measure(
     plan: DecisionPlan,
-    { scope, signal: client, takeTurn = atOnce }: EvaluateOptions,
+    { scope, signal: client, schedulePlan = atOnce }: EvaluateOptions,
   ): Promise<FingerprintedAnswer> {
     await this.#pool.ready(client);
     const began_ms = this.#now_ms();
@@ -148,9 +148,9 @@ export class UpstreamModel implements UpstreamLife {
     const caller: Caller = {
       scope,
       ask: (call, preferred) => this.#pool.ask(call, signal, preferred),
-      inTurn: (tokens, work) => {
-        const turn = { tokens, decoder: 'small', decoder_tokens: this.#pool.capacity_tokens } as const;
-        const done = takeTurn(turn, work, signal).catch((error: unknown) => {
+      schedule: (tokens, work) => {
+        const scheduled = { tokens, decoder: 'small', decoder_tokens: this.#pool.capacity_tokens } as const;
+        const done = schedulePlan(scheduled, work, signal).catch((error: unknown) => {
           failure.abort(error);
           throw error;
         });

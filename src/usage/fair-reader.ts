@@ -1,5 +1,5 @@
 import type { MovementPage, MovementQuestion, MovementReader } from '../ledger/movement-reader.ts';
-import { FairTurns } from '../limits/fair-turns.ts';
+import { FairScheduler } from '../limits/fair-scheduler.ts';
 import type {
   KeySpend,
   SeriesQuestion,
@@ -30,43 +30,43 @@ const OF_ALL = '';
  * organization's reads.
  */
 export class FairReader implements UsageReader, MovementReader {
-  readonly #turns: FairTurns;
+  readonly #scheduler: FairScheduler;
 
   constructor(
     private readonly reader: UsageReader & MovementReader,
     reads_at_once: number,
   ) {
-    this.#turns = new FairTurns(reads_at_once);
+    this.#scheduler = new FairScheduler(reads_at_once);
   }
 
   page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
-    return this.#inTurn(filter, () => this.reader.page(filter, limit, after));
+    return this.#scheduled(filter, () => this.reader.page(filter, limit, after));
   }
 
   series(question: SeriesQuestion): Promise<UsageSeries> {
-    return this.#inTurn(question, () => this.reader.series(question));
+    return this.#scheduled(question, () => this.reader.series(question));
   }
 
   values(span: UsageSpan): Promise<UsageValues> {
-    return this.#inTurn(span, () => this.reader.values(span));
+    return this.#scheduled(span, () => this.reader.values(span));
   }
 
   spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
-    return this.#inTurn({ organization_id }, () => this.reader.spendByKey(organization_id, from_ms));
+    return this.#scheduled({ organization_id }, () => this.reader.spendByKey(organization_id, from_ms));
   }
 
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {
-    return this.#inTurn({ organization_id }, () => this.reader.firstAnswer_ms(organization_id));
+    return this.#scheduled({ organization_id }, () => this.reader.firstAnswer_ms(organization_id));
   }
 
   movementLines(question: MovementQuestion): Promise<MovementPage> {
-    return this.#inTurn(question, () => this.reader.movementLines(question));
+    return this.#scheduled(question, () => this.reader.movementLines(question));
   }
 
-  #inTurn<T>(
+  #scheduled<T>(
     { organization_id }: { readonly organization_id: string | null },
     read: () => Promise<T>,
   ): Promise<T> {
-    return this.#turns.run(organization_id ?? OF_ALL, read);
+    return this.#scheduler.run(organization_id ?? OF_ALL, read);
   }
 }

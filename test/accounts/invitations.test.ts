@@ -18,8 +18,8 @@ import { addMember, changeRole, listMembers, removeMember } from '../../src/acco
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { sameHash } from '../../src/accounts/secret-hash.ts';
+import { listAuditLog } from '../../src/audit-log/list.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
-import { listTrail } from '../../src/trail/list.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import {
   addEveryone,
@@ -309,7 +309,7 @@ describe.each(DATABASES)('invitations, $name', ({ name, open: openDatabase }) =>
           stays ? 'ok' : 'invitation_ended',
         );
         expect(await outcome(() => readInvitation(context, of_other))).toBe('ok');
-        const { items } = await listTrail(context, everyone.owner, { organization_id, limit: 9 });
+        const { items } = await listAuditLog(context, everyone.owner, { organization_id, limit: 9 });
         const changed = items.find(({ action }) => action.startsWith('member.') && action !== 'member.add');
         expect(changed?.detail.revoked_invitations).toBe(stays ? undefined : 1);
       },

@@ -236,7 +236,7 @@ describe('a stop of the service', () => {
     const client = new BatchClient(service, account.key);
     client.write(HEADER, ...Array.from({ length: 200 }, (_, number) => record(number)));
     await gate.closed.reached;
-    await settled(() => service.service.services.models.turnsLoad().requests);
+    await settled(() => service.service.services.models.schedulerLoad().requests);
     service.service.drain();
     const stopped = service.server.stop();
     gate.closed.open();
@@ -278,7 +278,7 @@ describe('a stop of the service', () => {
     const client = new BatchClient(service, account.key);
     client.write(HEADER, record(0), record(1));
     client.end();
-    await settled(() => service.service.services.models.turnsLoad().requests);
+    await settled(() => service.service.services.models.schedulerLoad().requests);
     service.service.drain();
     const stopped = service.server.stop();
     expect(codesOf(await all(client.answers()))).toEqual([

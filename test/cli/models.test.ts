@@ -34,7 +34,7 @@ describe('tds model add --weights', () => {
   test('loads the weights, asks them, and then the model is open, with what they are', async () => {
     const added = await add('decision-2', '--weights', relative(process.cwd(), chat), '--price', '0.75');
     expect(added).toMatchObject({ code: 0, stdout: 'Added decision-2, which is open.\n' });
-    expect(added.stderr).toBe(`Loading ${chat}.\nAsking it a small question by codes-v1 on cpu.\n`);
+    expect(added.stderr).toBe(`Loading ${chat}.\nSending it a health probe by codes-v1 on cpu.\n`);
     expect(await listed()).toContainEqual({
       id: 'decision-2',
       kind: 'decision',
@@ -93,7 +93,7 @@ describe('tds model add --weights', () => {
     [
       'a context in which nothing can be answered',
       ['--weights', chat, '--price', '1', '--context', '4'],
-      'does not answer a small question',
+      'does not answer a health probe',
     ],
   ] as const) {
     test(`${name}: one sentence, and nothing is added`, async () => {

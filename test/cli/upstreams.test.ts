@@ -33,7 +33,7 @@ const model = (...words: string[]) => tds(['model', ...words, '--data', data]);
 const listed = () => tdsJson(['model', 'list', '--data', data]);
 
 describe('tds model add --upstream', () => {
-  test('asks every server a small question with the token, and then the model is open', async () => {
+  test('sends every server a health probe with the token, and then the model is open', async () => {
     const upstream = await startMembers(answering(200, YES), answering(200, YES));
     const added = await model(
       'add',
@@ -147,7 +147,7 @@ describe('tds model add --upstream', () => {
     expect(refused.code).toBe(1);
     expect(refused.stderr).toBe(
       `${one} cannot be reached (ECONNREFUSED).\n${two} answered with status 500.\n` +
-        'tds: No upstream of none answers a small question. With --closed it is added all the same.\n',
+        'tds: No upstream of none answers a health probe. With --closed it is added all the same.\n',
     );
     expect(await model('add', 'none', ...words, '--closed')).toMatchObject({
       code: 0,

@@ -70,7 +70,7 @@ const ROUTES: Readonly<Record<string, Tried>> = {
   'list organizations': { path: '/organizations' },
   'search organizations': { path: '/organizations?text=acme' },
   'see an organization': { path: inOrganization('') },
-  'see its trail': { path: inOrganization('/trail') },
+  'see its audit log': { path: inOrganization('/trail') },
   'enter credit': {
     method: 'POST',
     path: inOrganization('/credit'),
@@ -102,7 +102,7 @@ const ROUTES: Readonly<Record<string, Tried>> = {
   'see the audit': { path: '/audit' },
   'audit now': { method: 'POST', path: '/audit' },
   'list problems': { path: '/problems' },
-  'see the trail of the service': { path: '/trail' },
+  'see the audit log of the service': { path: '/trail' },
 };
 
 describe.each(Object.entries(ROUTES))('%s', (_, { method = 'GET', path, body }) => {
@@ -145,12 +145,12 @@ describe.each(Object.entries(ROUTES))('%s', (_, { method = 'GET', path, body }) 
   });
 });
 
-test('what the operator did stands in the trail of the organization and of the service, with the operator', async () => {
+test('what the operator did stands in the audit log of the organization and of the service, with the operator', async () => {
   const actions = JSON.stringify(await read(`/organizations/${account.organization_id}/trail`));
   for (const action of ['credit.enter', 'credit.refund', 'top_up.confirm', 'organization.limits']) {
     expect(actions).toContain(`"${action}"`);
   }
-  const Trail = Type.Object({
+  const AuditLog = Type.Object({
     items: Type.Array(
       Type.Object({
         action: Type.String(),
@@ -159,7 +159,7 @@ test('what the operator did stands in the trail of the organization and of the s
       }),
     ),
   });
-  const { items } = Value.Parse(Trail, await read('/trail?action=model.price'));
+  const { items } = Value.Parse(AuditLog, await read('/trail?action=model.price'));
   expect(items.map(({ action, by, user_id }) => [action, by, user_id])).toEqual([
     ['model.price', 'operator', people.operator.user_id],
   ]);
@@ -279,8 +279,8 @@ describe('an organization', () => {
       }
       const after = [await rows('ledger_entries'), await rows('payments'), await rows('trail_entries')];
       expect(after).toEqual(before.map((count) => count + 1));
-      const trail = JSON.stringify(await read(`/organizations/${organization_id}/trail`));
-      expect(trail.split(`"${act}"`)).toHaveLength(what === 'credit' ? 3 : 2);
+      const entries = JSON.stringify(await read(`/organizations/${organization_id}/trail`));
+      expect(entries.split(`"${act}"`)).toHaveLength(what === 'credit' ? 3 : 2);
     },
   );
 

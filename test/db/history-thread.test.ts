@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
-import { trailEntries, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
+import { auditLogEntries, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
 import { DAY_MS } from '../../src/clock.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 
@@ -74,7 +74,7 @@ test('old acts are rolled up whatever the audit finds', async () => {
   const act = { action: 'key.create', object_kind: 'key', detail: '{}', created_at_ms: NOW_MS };
   for (let acts = 0; acts < 3; acts += 1)
     setup.db
-      .insert(trailEntries)
+      .insert(auditLogEntries)
       .values({ ...act, organization_id })
       .run();
   setup.db.$client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
@@ -84,5 +84,5 @@ test('old acts are rolled up whatever the audit finds', async () => {
     audit: { ok: false },
     acts_rolled_up: 2,
   });
-  expect(setup.db.select().from(trailEntries).all()).toMatchObject([{ detail: '{"times":3}' }]);
+  expect(setup.db.select().from(auditLogEntries).all()).toMatchObject([{ detail: '{"times":3}' }]);
 });

@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'bun:test';
 import { EvaluationTimedOut } from '../../native/engine.ts';
-import { ModelDeadline, TurnTimedOut } from '../../src/decisions/model-deadline.ts';
+import { ModelDeadline, QueueTimedOut } from '../../src/decisions/model-deadline.ts';
 import { aborted } from '../support/faults.ts';
 
 /** Longer than any test. */
 const NEVER_MS = 1_000_000;
 
 describe('the time of a request at the model', () => {
-  test('ends when its turn has not come, with the time after which it should', async () => {
+  test('ends when its first plan is not scheduled in time, with the time after which it should', async () => {
     const deadline = new ModelDeadline(new AbortController().signal, {
       waiting_ms: 1,
       evaluation_ms: NEVER_MS,
     });
     deadline.wait(() => 17);
     await aborted(deadline.signal);
-    expect(deadline.signal.reason).toBeInstanceOf(TurnTimedOut);
+    expect(deadline.signal.reason).toBeInstanceOf(QueueTimedOut);
     expect(deadline.signal.reason).toMatchObject({ retry_after_s: 17 });
     deadline.end();
   });
 
-  test('begins anew with its first turn, and only with the first', async () => {
+  test('begins anew with its first scheduled plan, and only with the first', async () => {
     const deadline = new ModelDeadline(new AbortController().signal, {
       waiting_ms: NEVER_MS,
       evaluation_ms: 1,

@@ -114,7 +114,7 @@ test('of many requests at once hardly more are planned than may be admitted', as
   const [refused] = responses.filter(({ status }) => status === 429);
   expect(responses.filter(({ status }) => status === 200)).toHaveLength(2);
   if (refused !== undefined) await expectError(refused, 'rate_limit_exceeded');
-  // Those of the organization's turns that begin before the second is counted.
+  // Those of the organization's slots that begin before the second is counted.
   expect(planned).toBeLessThanOrEqual(2 + 3);
 });
 

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { QueuePerName } from '../../src/limits/queue-per-name.ts';
 
 /** Pieces of work that end when the test says so, and those that have begun, in order. */
-function works(turns: QueuePerName) {
+function works(slots: QueuePerName) {
   const begun: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<string>>();
   return {
@@ -11,7 +11,7 @@ function works(turns: QueuePerName) {
     async start(organization_id: string, name: string): Promise<string> {
       const end = Promise.withResolvers<string>();
       ends.set(name, end);
-      using _turn = await turns.take(organization_id);
+      using _slot = await slots.take(organization_id);
       begun.push(name);
       return await end.promise;
     },

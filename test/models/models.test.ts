@@ -130,7 +130,7 @@ test('the idle unload of one model leaves another one that is in use as it is', 
   const plan = await busy.plan(INPUT);
   const using_it = busy.answer(plan, {
     scope: 'test',
-    takeTurn: (_, work) => release.promise.then(work),
+    schedulePlan: (_, work) => release.promise.then(work),
   });
   await idle.answer(plan, { scope: 'test' });
   while (models.lifecycle('b')?.status().state !== 'cold') await turn();
@@ -285,7 +285,7 @@ test('the end closes all models, those that are gone but in use too; who comes l
   using there = models.for(row('there'));
   const never = new Promise<never>(() => {});
   const plan = await gone.plan(INPUT);
-  const unanswered = { scope: 'test', takeTurn: () => never };
+  const unanswered = { scope: 'test', schedulePlan: () => never };
   const used = Promise.allSettled([gone.answer(plan, unanswered), there.answer(plan, unanswered)]);
   while (models.states().some(({ state }) => state === 'loading' || state === 'cold')) await turn();
   models.follow([row('there')]);

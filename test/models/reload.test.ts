@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { trailEntries } from '../../db/sqlite/schema.ts';
+import { auditLogEntries } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/accounts/actor.ts';
 import { closeModel, setModelPrice } from '../../src/catalog/changes.ts';
 import { type ReloadMemory, ReloadRefused, reloadModel } from '../../src/models/reload.ts';
@@ -74,8 +74,8 @@ test('a service that is being stopped reloads nothing', async () => {
   await expect(refused).rejects.toThrow('The service is being stopped.');
 });
 
-test('weights that were loaded anew are in the audit trail with who did that', async () => {
-  const entries = () => service.db.select().from(trailEntries).all();
+test('weights that were loaded anew are in the audit log with who did that', async () => {
+  const entries = () => service.db.select().from(auditLogEntries).all();
   const before = entries().length;
   await reload({ needed_bytes: 2, free_bytes: 1 }).catch(() => undefined);
   expect(entries()).toHaveLength(before);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { trailEntries } from '../../db/sqlite/schema.ts';
+import { auditLogEntries } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
 import { Reloads } from '../../src/models/reloads.ts';
@@ -32,7 +32,7 @@ test('a reload that goes on is not begun again, and one that ended is', async ()
   await Promise.all([reloads.begin(OPERATOR, 'decision-1'), reloads.begin(OPERATOR, 'decision-1')]);
   await reloads.begin(OPERATOR, 'decision-1');
   expect(asked).toHaveLength(1);
-  expect(file.db.select().from(trailEntries).all()).toMatchObject([{ action: 'model.reload' }]);
+  expect(file.db.select().from(auditLogEntries).all()).toMatchObject([{ action: 'model.reload' }]);
   expect(status()).toMatchObject({ state: 'running', ended_at_ms: null });
   clock.advance(5);
   asked[0]?.resolve();

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type DecisionEngine, openEngine, type PlanTurn, type TakeTurn } from '../../native/engine.ts';
+import {
+  type DecisionEngine,
+  openEngine,
+  type ScheduledPlan,
+  type SchedulePlan,
+} from '../../native/engine.ts';
 import { planTokens } from '../../native/plan/plan.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
@@ -181,27 +186,29 @@ test.each(MODES)('255 options and 255 levels have a score each, %s', async (mode
   expect(scores.every((question_scores) => new Set(question_scores).size > 200)).toBe(true);
 });
 
-test('every plan waits for its turn, with what it costs, and one that fails gives the others up', async () => {
+test('every plan is scheduled, with what it costs, and one that fails gives the others up', async () => {
   const engine = engineOf('markers-v1');
   const noul: Question = { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined };
   const input: DecisionInput = { state: 'x', questions: [noul, noul, noul], mode: 'consistent' };
   const plan = await engine.plan(input);
-  const turns: PlanTurn[] = [];
-  const inTurn: TakeTurn = (turn, work) => {
-    turns.push(turn);
+  const scheduled: ScheduledPlan[] = [];
+  const schedulePlan: SchedulePlan = (one, work) => {
+    scheduled.push(one);
     return work();
   };
-  const scores = await engine.evaluate(plan, { scope: 'turns', takeTurn: inTurn });
-  expect(scores).toEqual(await engine.evaluate(plan, { scope: 'no turns' }));
-  expect(turns.map(({ tokens }) => tokens)).toEqual(plan.plans.map(planTokens));
-  for (const { decoder } of turns) expect(decoder).toBe('small');
+  const scores = await engine.evaluate(plan, { scope: 'scheduled', schedulePlan });
+  expect(scores).toEqual(await engine.evaluate(plan, { scope: 'unscheduled' }));
+  expect(scheduled.map(({ tokens }) => tokens)).toEqual(plan.plans.map(planTokens));
+  for (const { decoder } of scheduled) expect(decoder).toBe('small');
   const given_up: AbortSignal[] = [];
-  const refusing: TakeTurn = (_, __, signal) => {
+  const refusing: SchedulePlan = (_, __, signal) => {
     given_up.push(signal);
     if (given_up.length === plan.plans.length) return Promise.reject(new Error('refused'));
     return new Promise((___, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
   };
-  await expect(engine.evaluate(plan, { scope: 'turns', takeTurn: refusing })).rejects.toThrow('refused');
+  await expect(engine.evaluate(plan, { scope: 'scheduled', schedulePlan: refusing })).rejects.toThrow(
+    'refused',
+  );
   expect(given_up.every(({ aborted }) => aborted)).toBe(true);
 });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path';
 import { readGgufFileInfo } from 'node-llama-cpp';
 import { openPlanner, openScoringPlanner, WeightsError } from '../../native/engine.ts';
-import { smallInput } from '../../src/models/small-question.ts';
+import { healthProbeInput } from '../../src/models/health-probe.ts';
 import { IMPLEMENTATIONS } from './addon/support.ts';
 import { withTensors, writeTinyModel } from './support/gguf.ts';
 import { TINY_CHAT, temporaryDirectory } from './support/models.ts';
@@ -33,17 +33,17 @@ describe.each(IMPLEMENTATIONS.map((name) => [name]))('with the tokenizer of %s',
     const planner = await openPlanner({ ...options, model_path: whole });
     const scoring = await openScoringPlanner({ ...options, model_path: vocabulary_only });
     for (const mode of ['fast', 'consistent'] as const) {
-      expect(await scoring.plan(smallInput(mode))).toEqual(await planner.plan(smallInput(mode)));
+      expect(await scoring.plan(healthProbeInput(mode))).toEqual(await planner.plan(healthProbeInput(mode)));
     }
     expect(scoring.profile).toBe('codes-v1');
     await scoring.close();
     await planner.close();
-    await expect(scoring.plan(smallInput('fast'))).rejects.toThrow('closed');
+    await expect(scoring.plan(healthProbeInput('fast'))).rejects.toThrow('closed');
   });
 
   test('a token has a word where it is nothing but one, with a space before it or without', async () => {
     const scoring = await openScoringPlanner({ gpu: false, evaluator, model_path: vocabulary_only });
-    const { plans } = await scoring.plan(smallInput('fast'));
+    const { plans } = await scoring.plan(healthProbeInput('fast'));
     const labels = plans[0]?.branches[0]?.reads[0]?.tokens ?? [];
     expect(labels.map((token) => scoring.wordOf(token))).toEqual(['Yes', 'No']);
     const words = (plans[0]?.prefix ?? []).map((token) => scoring.wordOf(token));

@@ -27,7 +27,7 @@ test.skipIf(IS_ON_POSTGRES)('the hourly run rolls acts up that are older than th
     });
   const creations = async () => {
     const filter = { organization_id, before_id: null, action: 'key.create', limit: 10 };
-    const listed = await service.accounts.store.trail.listEntries(filter);
+    const listed = await service.accounts.store.audit_log.listEntries(filter);
     return listed.map(({ detail }) => detail.times ?? 1);
   };
   for (const name of ['one more', 'and another'])

@@ -7,7 +7,7 @@ import { connectDatabase } from '../../db/sqlite/connection.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { PortTaken } from '../../src/http/listen.ts';
 import { startMetricsListener } from '../../src/http/metrics-listener.ts';
-import { ModelTurns } from '../../src/limits/model-turns.ts';
+import { ModelScheduler } from '../../src/limits/model-scheduler.ts';
 import { hourly } from '../../src/ops/maintenance.ts';
 import { PrometheusMetrics } from '../../src/ops/prometheus-metrics.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
@@ -335,7 +335,7 @@ describe('for alerts', () => {
     const metrics = new PrometheusMetrics({ version: '1', commit: 'abc', runtime: 'test' });
     metrics.watch({
       models: () => [],
-      turnsLoad: () => ({ requests: 0, waiting_plans: 0, running_tokens: 0 }),
+      schedulerLoad: () => ({ requests: 0, waiting_plans: 0, running_tokens: 0 }),
       books: { open: { holds: 0, oldest_at_ms: null }, unwritten: 0 },
       problems: watched.service.service.services.problems,
       readiness: { failing: () => Promise.resolve(['database']) },
@@ -350,20 +350,20 @@ describe('for alerts', () => {
   });
 });
 
-test('turns know what waits and what runs', async () => {
-  const turns = new ModelTurns(8, { monotonic_ms: () => 0 });
+test('the scheduler knows what waits and what runs', async () => {
+  const scheduler = new ModelScheduler(8, { monotonic_ms: () => 0 });
   const done = Promise.withResolvers<void>();
   const signal = new AbortController().signal;
-  const turn = { tokens: 10, decoder: 'small', decoder_tokens: 15 } as const;
+  const plan = { tokens: 10, decoder: 'small', decoder_tokens: 15 } as const;
   const entered = ['a', 'b', 'c'].map(async (organization) => {
-    using place = await turns.take(organization);
-    await place.run(turn, () => done.promise, signal);
+    using slot = await scheduler.take(organization);
+    await slot.run(plan, () => done.promise, signal);
   });
-  await eventually(() => turns.load().waiting_plans > 0);
-  expect(turns.load()).toEqual({ requests: 3, waiting_plans: 1, running_tokens: 20 });
+  await eventually(() => scheduler.load().waiting_plans > 0);
+  expect(scheduler.load()).toEqual({ requests: 3, waiting_plans: 1, running_tokens: 20 });
   done.resolve();
   await Promise.all(entered);
-  expect(turns.load()).toEqual({ requests: 0, waiting_plans: 0, running_tokens: 0 });
+  expect(scheduler.load()).toEqual({ requests: 0, waiting_plans: 0, running_tokens: 0 });
 });
 
 test('nothing that a client wrote, and no id, is in labels or values', async () => {

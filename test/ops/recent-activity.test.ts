@@ -15,7 +15,7 @@ function setUp(metrics: Metrics = NO_METRICS) {
   const activity = new RecentActivity(metrics, clock, () => 1_000);
   const sources: MetricsSources = {
     models: () => [],
-    turnsLoad: () => load,
+    schedulerLoad: () => load,
     books: { open: { holds: 2, oldest_at_ms: 7 }, unwritten: 1 },
     problems: { counts: () => ({ ...noProblems(), model: 3, charge: 1 }) },
     readiness: { failing: () => Promise.resolve([]) },

@@ -7,7 +7,7 @@ import { PostgresHistoryRuns } from '../../db/postgres/history-runs.ts';
 import { HISTORY_LOCK } from '../../db/postgres/locks.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
 import * as schema from '../../db/postgres/schema.ts';
-import { scheduledRuns, trailEntries, usageDays, usageRecords } from '../../db/postgres/schema.ts';
+import { auditLogEntries, scheduledRuns, usageDays, usageRecords } from '../../db/postgres/schema.ts';
 import { DAY_MS, MINUTE_MS, systemClock } from '../../src/clock.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { addProject, COST_MICROS, HELD_MICROS, LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
@@ -149,14 +149,14 @@ describe.skipIf(isPostgresMissing())('runs over the history in PostgreSQL', () =
 
   test('old acts are rolled up whatever the audit finds', async () => {
     const act = { action: 'key.create', object_kind: 'key', detail: '{}', created_at_ms: NOW_MS };
-    await db.insert(trailEntries).values([act, act, act]);
+    await db.insert(auditLogEntries).values([act, act, act]);
     await db.execute(sql`UPDATE organizations SET credit_micros = credit_micros + 1`);
     const acts_before_ms = NOW_MS + DAY_MS;
     expect(await node.run({ ...task, acts_before_ms })).toMatchObject({
       audit: { ok: false },
       acts_rolled_up: 2,
     });
-    expect(await db.select().from(trailEntries)).toMatchObject([{ detail: '{"times":3}' }]);
+    expect(await db.select().from(auditLogEntries)).toMatchObject([{ detail: '{"times":3}' }]);
   });
 
   test('a roll-up that does not come to its end within the hour goes on in the next, and each run reports its audit', async () => {

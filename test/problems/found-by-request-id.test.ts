@@ -414,10 +414,10 @@ describe('what our own fault refused is found by the x-request-id of its respons
       log: recorded.log,
       evaluation_ms: 1,
       openEngine: async () =>
-        intercepted(await embeddedEngine(), (run, { scope, signal, takeTurn }) => {
-          if (takeTurn === undefined || signal === undefined || scope === 'warm-up') return run();
+        intercepted(await embeddedEngine(), (run, { scope, signal, schedulePlan }) => {
+          if (schedulePlan === undefined || signal === undefined || scope === 'warm-up') return run();
           // Its turn comes, and then nothing more.
-          return takeTurn(
+          return schedulePlan(
             { tokens: 1, decoder: 'small', decoder_tokens: 1 },
             () => new Promise(() => {}),
             signal,

@@ -10,10 +10,10 @@ import { SqliteRows } from '../../db/sqlite/copied-rows.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import {
+  auditLogEntries,
   ledgerEntries,
   sessions,
   signInAccounts,
-  trailEntries,
   verifications,
 } from '../../db/sqlite/schema.ts';
 import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
@@ -372,10 +372,10 @@ describe.skipIf(isPostgresMissing())('a copy', () => {
         expect(again).toEqual(given);
         // The numbers of SQLite's rowids continue alike in all three.
         const entry = { action: 'x', object_kind: 'x', detail: '{}', created_at_ms: 0 };
-        const [inSource] = history.db.insert(trailEntries).values(entry).returning().all();
+        const [inSource] = history.db.insert(auditLogEntries).values(entry).returning().all();
         const added = [
-          ...back.db.insert(trailEntries).values(entry).returning().all(),
-          ...(await db.insert(postgres.trailEntries).values(entry).returning()),
+          ...back.db.insert(auditLogEntries).values(entry).returning().all(),
+          ...(await db.insert(postgres.auditLogEntries).values(entry).returning()),
         ];
         expect([...new Set(added.map(({ id }) => id))]).toEqual(inSource === undefined ? [] : [inSource.id]);
       }),

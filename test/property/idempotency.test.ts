@@ -2,7 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
 import type { IdempotencyClaim } from '../../src/idempotency/claim.ts';
 import type { KeptAnswer } from '../../src/idempotency/kept-answer.ts';
-import { type IdempotencyTurn, IdempotencyTurns } from '../../src/idempotency/turns.ts';
+import { type IdempotencyOutcome, IdempotencyQueue } from '../../src/idempotency/queue.ts';
 import { LEDGER_DATABASES, type LedgerDatabase, openLedger } from '../ledger/databases.ts';
 import { COST_MICROS, HELD_MICROS, NOW_MS, propertySeed, usageOf } from '../ledger/support.ts';
 import { POLL_MS } from '../support/service.ts';
@@ -51,11 +51,11 @@ class History {
   #running: { readonly decided: PromiseWithResolvers<boolean> }[] = [];
   #requests = 0;
   #life = new AbortController();
-  #turns: IdempotencyTurns;
+  #queue: IdempotencyQueue;
   #sent: Promise<void>[] = [];
 
   constructor(private readonly database: LedgerDatabase) {
-    this.#turns = new IdempotencyTurns(database.store.idempotency, CLOCK);
+    this.#queue = new IdempotencyQueue(database.store.idempotency, CLOCK);
   }
 
   request(key: number, body: number): void {
@@ -64,7 +64,7 @@ class History {
       key_hash: `key ${key}`,
       body_hash: `body ${body}`,
     };
-    this.#sent.push(this.#send(claim, this.#life.signal, this.#turns));
+    this.#sent.push(this.#send(claim, this.#life.signal, this.#queue));
   }
 
   /** Lets one of the requests that run be answered, or fail. */
@@ -82,7 +82,7 @@ class History {
     await this.database.crash({ in_transaction });
     await this.database.books.recover();
     this.#life = new AbortController();
-    this.#turns = new IdempotencyTurns(this.database.store.idempotency, CLOCK);
+    this.#queue = new IdempotencyQueue(this.database.store.idempotency, CLOCK);
     this.#sent = [];
   }
 
@@ -99,16 +99,16 @@ class History {
     await all;
   }
 
-  async #send(claim: IdempotencyClaim, signal: AbortSignal, turns: IdempotencyTurns): Promise<void> {
+  async #send(claim: IdempotencyClaim, signal: AbortSignal, queue: IdempotencyQueue): Promise<void> {
     const { books } = this.database;
     const alive = () => !signal.aborted;
     try {
-      for (let turn = await this.#enter(turns, claim, signal); alive(); ) {
-        if (turn.state === 'answered') return this.#answer(claim, turn.kept.id);
-        if (turn.state !== 'runs') return;
-        const is_over = await this.#run(claim, books, alive).finally(turn.end);
+      for (let outcome = await this.#enter(queue, claim, signal); alive(); ) {
+        if (outcome.state === 'answered') return this.#answer(claim, outcome.kept.id);
+        if (outcome.state !== 'runs') return;
+        const is_over = await this.#run(claim, books, alive).finally(outcome.end);
         if (is_over) return;
-        turn = await this.#enter(turns, claim, signal);
+        outcome = await this.#enter(queue, claim, signal);
       }
     } catch (error) {
       // A process that died answers nobody.
@@ -116,8 +116,8 @@ class History {
     }
   }
 
-  #enter(turns: IdempotencyTurns, claim: IdempotencyClaim, signal: AbortSignal): Promise<IdempotencyTurn> {
-    return turns.enter(claim, { waits_until_ms: performance.now() + 60_000, signal });
+  #enter(queue: IdempotencyQueue, claim: IdempotencyClaim, signal: AbortSignal): Promise<IdempotencyOutcome> {
+    return queue.enter(claim, { waits_until_ms: performance.now() + 60_000, signal });
   }
 
   async #run(

@@ -112,7 +112,7 @@ const BAD_ROWS: readonly (readonly [what: string, statement: string])[] = [
     'the token of an invitation itself',
     entry('invitations', "'i', 'org_acme', 'a@example.com', 'reader', 'token', 0, 0"),
   ],
-  ['a trail entry whose detail is no JSON', entry('trail_entries', "'key.create', 'key', 'text', 0")],
+  ['an audit log entry whose detail is no JSON', entry('trail_entries', "'key.create', 'key', 'text', 0")],
   ['a live model without a price', entry('models', "'m', 'decision', 'live', 'd', NULL, NULL, NULL")],
 ];
 

@@ -13,7 +13,7 @@ export function allMetrics(): readonly MetricFamily[] {
   };
   metrics.watch({
     models: nobody,
-    turnsLoad: nobody,
+    schedulerLoad: nobody,
     books: { open: { holds: 0, oldest_at_ms: null }, unwritten: 0 },
     problems: { counts: noProblems },
     readiness: { failing: nobody },

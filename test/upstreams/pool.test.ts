@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DecisionInput, PlanRejected } from '../../native/engine.ts';
 import type { UpstreamPool } from '../../src/catalog/catalog-records.ts';
-import { QueueFull } from '../../src/limits/model-turns.ts';
+import { QueueFull } from '../../src/limits/model-scheduler.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../src/models/lifecycle.ts';
 import { UpstreamFailed } from '../../src/upstreams/upstream-failed.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
@@ -106,7 +106,7 @@ async function untilAllAsked(ask: () => Promise<unknown>, members: readonly Test
 }
 
 describe('a pool', () => {
-  test('opens nothing before its first use, and then asks each member a small question about no client’s record', async () => {
+  test('opens nothing before its first use, and then sends each member a health probe about no client’s record', async () => {
     const [one, two] = [await member(), await member()];
     const { model, time, ask } = world([one, two]);
     expect(model.status()).toEqual({ state: 'cold', load_error: undefined });
@@ -367,7 +367,7 @@ describe('what a client is told', () => {
     });
   }
 
-  test('while the only member loads anew: the same, until it has answered a small question again', async () => {
+  test('while the only member loads anew: the same, until it has answered a health probe again', async () => {
     const one = await member();
     const { ask, failing, model, time } = world([one]);
     await ask();
@@ -500,7 +500,7 @@ describe('what a client is told', () => {
 });
 
 describe('the breaker of a member', () => {
-  test('opens at the third failure, tries a small question at once, and closes when that is answered', async () => {
+  test('opens at the third failure, sends a health probe at once, and closes when that is answered', async () => {
     const [one, two] = [await member(), await member()];
     const { ask } = world([one, two]);
     await untilAllAsked(ask, [one, two]);

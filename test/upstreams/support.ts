@@ -128,7 +128,7 @@ function portOf(address: AddressInfo | string | null): number {
   return address.port;
 }
 
-/** The answer of a server of another make to the small question of a trial, or to any one yes/no question. */
+/** The answer of a server of another make to the health probe of a trial, or to any one yes/no question. */
 export const YES = JSON.stringify({
   model: 'other',
   answers: { q1: { type: 'noul', noul: 0.9 } },

@@ -13,8 +13,8 @@ import type {
   UpstreamPool,
   UpstreamProtocol,
 } from '../../src/catalog/catalog-records.ts';
+import { healthProbeInput } from '../../src/models/health-probe.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../src/models/lifecycle.ts';
-import { smallInput } from '../../src/models/small-question.ts';
 import { UpstreamModel, type UpstreamOptions } from '../../src/upstreams/upstream-model.ts';
 import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';
 import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../native/support/models.ts';
@@ -184,7 +184,9 @@ describe.each(SERVERS)('as %s', (_, protocol, behaviour) => {
 describe('a server is refused by a sentence', () => {
   const refusal = async (protocol: UpstreamProtocol, one: TestMember) => {
     const { ask, model } = world(protocol, [one]);
-    expect(await ask(smallInput('fast')).catch((error: unknown) => error)).toBeInstanceOf(ModelUnavailable);
+    expect(await ask(healthProbeInput('fast')).catch((error: unknown) => error)).toBeInstanceOf(
+      ModelUnavailable,
+    );
     return model.status().load_error?.replace(one.address, 'It');
   };
 
@@ -237,7 +239,7 @@ describe('a server is refused by a sentence', () => {
       vocabulary: { path, sha256: '0'.repeat(64), profile: 'codes-v1' },
     });
     for (let request = 0; request < 3; request++) {
-      const error = await ask(smallInput('fast')).catch((thrown: unknown) => thrown);
+      const error = await ask(healthProbeInput('fast')).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(ModelUnavailable);
       expect(String(error)).toContain(path);
     }
@@ -347,22 +349,22 @@ test('a vocabulary that does not come holds neither a request longer than a clie
     {},
     { openPlanner: () => opening.promise },
   );
-  const answer = ask(smallInput('fast')).catch((error: unknown) => error);
+  const answer = ask(healthProbeInput('fast')).catch((error: unknown) => error);
   time.advance(120_000);
   expect(await answer).toBeInstanceOf(ModelWarmingUp);
-  const left = ask(smallInput('fast')).catch((error: unknown) => error);
+  const left = ask(healthProbeInput('fast')).catch((error: unknown) => error);
   await model.close();
   const late = await openScoringPlanner({ model_path: path, gpu: false, evaluator: 'llama' });
   opening.resolve(late);
   expect(await left).toBeInstanceOf(ModelUnavailable);
-  expect(await late.plan(smallInput('fast')).catch((error: unknown) => error)).toBeInstanceOf(Error);
+  expect(await late.plan(healthProbeInput('fast')).catch((error: unknown) => error)).toBeInstanceOf(Error);
   expect(problems).toEqual([]);
 });
 
 test('a request that the servers do not take is the client’s, and one that no code is left for too', async () => {
   const one = await member(asLlamaServer(served));
   const { ask, model } = world('llama-server', [one]);
-  await ask(smallInput('fast'));
+  await ask(healthProbeInput('fast'));
   one.behaviour = answering(400, '{"error":{"type":"exceed_context_size_error"}}');
   expect(await ask(requestOf('fast', 3)).catch((error: unknown) => error)).toBeInstanceOf(PlanRejected);
   expect(model.status().state).toBe('ready');
@@ -372,7 +374,7 @@ test('calls that still run are given up with the request', async () => {
   const one = await member(asLlamaServer(served));
   // The first question is answered in that time, also on a machine that is busy.
   const { ask, model } = world('llama-server', [one], {}, { answer_ms: 2_000 });
-  await ask(smallInput('fast'));
+  await ask(healthProbeInput('fast'));
   one.behaviour = hanging;
   await ask(requestOf('consistent', 3)).catch(() => undefined);
   await until(() => model.members().every(({ outstanding_tokens }) => outstanding_tokens === 0));

@@ -8,6 +8,7 @@ import { jsonResponse } from '../../http/responses.ts';
 import { ReadTookTooLong } from '../../usage/fair-reader.ts';
 import { SignInError } from '../people/errors.ts';
 import { accountRoutes } from './account.ts';
+import { auditLogRoutes } from './audit-log.ts';
 import { batchRoutes } from './batch.ts';
 import { billingRoutes } from './billing.ts';
 import { invitationRoutes, offeredInvitationRoutes } from './invitations.ts';
@@ -30,7 +31,6 @@ import {
 } from './refusals.ts';
 import type { ConsoleServices } from './services.ts';
 import { sessionRoutes } from './session.ts';
-import { trailRoutes } from './trail.ts';
 import { usageRoutes } from './usage.ts';
 
 /** The prefix of the console's API. */
@@ -96,7 +96,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(organizationRoutes(services))
       .use(invitationRoutes(services))
       .use(offeredInvitationRoutes(services))
-      .use(trailRoutes(services))
+      .use(auditLogRoutes(services))
       .use(keyRoutes(services))
       .use(memberRoutes(services))
       .use(projectRoutes(services))

@@ -84,11 +84,11 @@ export const PAGES: readonly PageEntry[] = [
   {
     path: '/console/o/:organization_id/trail',
     audience: 'organization',
-    label: 'Audit trail',
+    label: 'Audit log',
     icon: 'scroll-text',
     group: 'manage',
-    permission: 'see_trail',
-    load: () => import('./trail.tsx'),
+    permission: 'see_audit_log',
+    load: () => import('./audit-log.tsx'),
   },
   {
     path: '/console/o/:organization_id/settings',
@@ -147,9 +147,9 @@ export const PAGES: readonly PageEntry[] = [
   {
     path: '/console/operator/trail',
     audience: 'operator',
-    label: 'Service trail',
+    label: 'Service audit log',
     icon: 'scroll-text',
     group: 'operate',
-    load: () => import('./operator/trail.tsx'),
+    load: () => import('./operator/audit-log.tsx'),
   },
 ];

@@ -7,7 +7,7 @@ import { type Clock, DAY_MS, MS_PER_S } from '../../clock.ts';
 import type { SignInErrorCode } from '../../errors.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import { inTime } from '../../in-time.ts';
-import { FairTurns } from '../../limits/fair-turns.ts';
+import { FairScheduler } from '../../limits/fair-scheduler.ts';
 import { QueuePerName } from '../../limits/queue-per-name.ts';
 import type { Problems } from '../../problems/problems.ts';
 import { Attempts, type GiveBack } from './attempts.ts';
@@ -48,7 +48,7 @@ const USER_AGENT_LENGTH_MAX = 300;
 const EXTENDING_MS = 250;
 
 /**
- * The passwords that are hashed at once, each for some 50 ms of a core. Addresses take turns, and each has
+ * The passwords that are hashed at once, each for some 50 ms of a core. Addresses are served one after the other, and each has
  * one hash at a time. An attacker with many addresses therefore delays an owner's sign-in by at most one hash
  * for each address.
  */
@@ -93,7 +93,7 @@ export class PasswordSignIn implements SignIn {
   readonly #auth: BetterAuth;
   readonly #tokens: LinkTokens;
   readonly #attempts: Attempts;
-  readonly #hashing = new FairTurns(HASHED_AT_ONCE);
+  readonly #hashing = new FairScheduler(HASHED_AT_ONCE);
   /**
    * One sign-up of an email address runs at a time: of several at once, only the first creates an account.
    */
@@ -136,7 +136,7 @@ export class PasswordSignIn implements SignIn {
     if (this.sign_up === 'invited') await this.#requireInvitation(email, given.invitation_token);
     this.#attempts.onAccount('mailbox', email);
     this.#afterAnswer(async () => {
-      using _turn = await this.#sign_ups.take(email);
+      using _slot = await this.#sign_ups.take(email);
       await this.#hashing.run(client_address, async () => {
         await this.#auth.api.signUpEmail({ body: { name, email, password } });
       });
@@ -153,7 +153,7 @@ export class PasswordSignIn implements SignIn {
 
   async verify(visit: Visit, given: { readonly token: string; readonly password: string }): Promise<Cookies> {
     this.#attempts.ofAddress('link', visit.client_address);
-    return await this.#inTurn(visit, () => this.#verify(visit, given));
+    return await this.#scheduled(visit, () => this.#verify(visit, given));
   }
 
   async #verify(
@@ -180,7 +180,7 @@ export class PasswordSignIn implements SignIn {
     const email = given.email.trim().toLowerCase();
     this.#attempts.ofAddress('sign_in', visit.client_address);
     const giveBack = this.#attempts.onAccount('password', email);
-    const cookies = await this.#inTurn(visit, () => this.#newSession(visit, email, password));
+    const cookies = await this.#scheduled(visit, () => this.#newSession(visit, email, password));
     giveBack();
     return cookies;
   }
@@ -254,7 +254,7 @@ export class PasswordSignIn implements SignIn {
     checkPassword(given.new_password);
     const session = await this.#requireSession(visit);
     const giveBack = this.#attempts.onAccount('own_password', session.user_id);
-    return await this.#inTurn(visit, () => this.#changePassword(visit, session, given, giveBack));
+    return await this.#scheduled(visit, () => this.#changePassword(visit, session, given, giveBack));
   }
 
   async #changePassword(
@@ -298,7 +298,7 @@ export class PasswordSignIn implements SignIn {
   ): Promise<void> {
     checkPassword(new_password);
     this.#attempts.ofAddress('link', visit.client_address);
-    await this.#inTurn(visit, () =>
+    await this.#scheduled(visit, () =>
       told(this.#auth.api.resetPassword({ body: { token, newPassword: new_password } })),
     );
   }
@@ -306,7 +306,7 @@ export class PasswordSignIn implements SignIn {
   async deleteAccount(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const session = await this.#requireSession(visit);
     const giveBack = this.#attempts.onAccount('own_password', session.user_id);
-    await this.#inTurn(visit, () =>
+    await this.#scheduled(visit, () =>
       told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) })),
     );
     giveBack();
@@ -430,8 +430,8 @@ export class PasswordSignIn implements SignIn {
     this.mail(existingAccountMail(email, links));
   }
 
-  /** Does work that hashes a password when it is the client address's turn. Rejects with `too_busy`. */
-  async #inTurn<T>({ client_address }: Visit, work: () => Promise<T>): Promise<T> {
+  /** Does work that hashes a password when it is scheduled for the client's address. Rejects with `too_busy`. */
+  async #scheduled<T>({ client_address }: Visit, work: () => Promise<T>): Promise<T> {
     const of_address = this.#hashing.underWayOf(client_address);
     if (of_address >= HASHED_OF_ADDRESS_MAX || this.#hashing.under_way >= HASHED_MAX) {
       throw new SignInError('too_busy', BUSY_RETRY_S);

@@ -134,11 +134,11 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     });
     await using opened = await visit(browser, made, at('trail'), { person: ada });
     const { page } = opened;
-    await page.getByRole('heading', { name: 'Audit trail' }).waitFor();
+    await page.getByRole('heading', { name: 'Audit log' }).waitFor();
     await page.getByRole('button', { name: /^Organization/ }).click();
     await page.getByRole('link', { name: /admin$/ }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
-    expect(await page.getByRole('link', { name: 'Audit trail' }).count()).toBe(0);
+    expect(await page.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
   });
 
   test('the navigation has its pages in groups, and every link has an icon', async () => {

@@ -71,12 +71,12 @@ describe.skipIf(program === null)('by keyboard alone', () => {
     expect(opened.complaints).toEqual([]);
   });
 
-  test('the organization is renamed, and its trail is filtered', async () => {
+  test('the organization is renamed, and its audit log is filtered', async () => {
     await using opened = await openOwn('settings');
     const { page } = opened;
     await typeForm(page, { Name: 'Analytical Engines' });
     await page.getByText('The name is saved.').waitFor();
-    await pressOn(page, page.getByRole('link', { name: 'Audit trail' }));
+    await pressOn(page, page.getByRole('link', { name: 'Audit log' }));
     await page.getByText('Renamed the organization.').waitFor();
     await tabTo(page, page.getByLabel('Action'));
     await page.keyboard.type('Created a project');

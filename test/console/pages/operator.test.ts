@@ -128,7 +128,7 @@ const PAGES = [
   ['live', 'Live', 'Requests per second'],
   ['audit', 'Ledger audit', 'Balance equals ledger'],
   ['problems', 'Problems', 'req_5f2c9d1e7a3b4c6d8e9f0a1b'],
-  ['trail', 'Service trail', 'Set the price of a model.'],
+  ['trail', 'Service audit log', 'Set the price of a model.'],
 ] as const;
 
 function pathOf(page: (typeof PAGES)[number][0]): string {
@@ -408,14 +408,14 @@ describe.skipIf(program === null)('the pages of the operator', () => {
   });
 });
 
-describe.skipIf(program === null)('the audit trail of an organization', () => {
+describe.skipIf(program === null)('the audit log of an organization', () => {
   const path = () => `/console/o/${acme}/trail`;
 
   test.each(VIEWS.map((view) => [view.name, view] as const))('reads well: %s', async (name, view) => {
     await using opened = await open(grace, path(), view);
-    await heading(opened.page, 'Audit trail');
+    await heading(opened.page, 'Audit log');
     await opened.page.getByText('Created an API key.').waitFor();
-    await opened.photograph(`trail-${name}`);
+    await opened.photograph(`audit-log-${name}`);
     expect(await opened.seriousFindings()).toEqual([]);
     expect(await opened.overflows()).toBe(false);
     expect(opened.complaints).toEqual([]);
@@ -439,6 +439,6 @@ describe.skipIf(program === null)('the audit trail of an organization', () => {
     await using opened = await open(eve, path());
     const { page } = opened;
     await page.getByText('Your role does not allow this').waitFor();
-    expect(await page.getByRole('link', { name: 'Audit trail' }).count()).toBe(0);
+    expect(await page.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
   });
 });

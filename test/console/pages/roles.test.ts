@@ -101,7 +101,7 @@ const ROWS: Readonly<Record<string, Row>> = {
       'Revoke the invitation to second.owner@example.com': ['owner'],
     },
   },
-  [`${IN}/trail`]: { heading: 'Audit trail', shows: 'Created an API key.', seers: ['owner'] },
+  [`${IN}/trail`]: { heading: 'Audit log', shows: 'Created an API key.', seers: ['owner'] },
   [`${IN}/settings`]: {
     heading: 'Organization settings',
     shows: 'Organization id',
@@ -135,7 +135,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     offers: { 'Audit now': OPERATORS },
   },
   '/console/operator/problems': { heading: 'Problems', shows: 'Look again' },
-  '/console/operator/trail': { heading: 'Service trail', shows: 'Service trail' },
+  '/console/operator/trail': { heading: 'Service audit log', shows: 'Service audit log' },
 };
 
 test('every page has a row, and every row is of a page', () => {

@@ -122,7 +122,7 @@ async function listModels(
       engine:
         engine === undefined
           ? null
-          : { state: engine.state, load_error: engine.load_error ?? null, load: models.turnsLoad(id) },
+          : { state: engine.state, load_error: engine.load_error ?? null, load: models.schedulerLoad(id) },
       reload: reloads.statusOf(operator, id),
     };
   });

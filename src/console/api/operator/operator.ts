@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia';
+import { AuditLogPage, AuditLogQuery, readAuditLog } from '../audit-log.ts';
 import type { ConsoleServices } from '../services.ts';
-import { readTrail, TrailPage, TrailQuery } from '../trail.ts';
 import { auditRoutes } from './audit.ts';
 import { liveRoutes } from './live.ts';
 import { modelRoutes } from './models.ts';
@@ -16,15 +16,15 @@ export function operatorRoutes(services: ConsoleServices) {
     .use(liveRoutes(services))
     .use(auditRoutes(services))
     .use(problemRoutes(services))
-    .use(serviceTrailRoutes(services));
+    .use(serviceAuditLogRoutes(services));
 }
 
 /** Returns the route of operators' acts on the service as a whole, newest first. */
-function serviceTrailRoutes(services: ConsoleServices) {
+function serviceAuditLogRoutes(services: ConsoleServices) {
   return new Elysia()
     .use(operatorOnly(services))
-    .get('/trail', ({ operator, query }) => readTrail(services, operator, null, query), {
-      query: TrailQuery,
-      response: TrailPage,
+    .get('/trail', ({ operator, query }) => readAuditLog(services, operator, null, query), {
+      query: AuditLogQuery,
+      response: AuditLogPage,
     });
 }

@@ -18,6 +18,7 @@ import {
   refundByHand,
   topUpRange,
 } from '../../../payments/credit.ts';
+import { AuditLogPage, AuditLogQuery, readAuditLog } from '../audit-log.ts';
 import { Limits, PaymentAnswer, shownPayment } from '../billing.ts';
 import { cursorAt, placeOf } from '../cursor.ts';
 import {
@@ -33,7 +34,6 @@ import {
   Time,
 } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
-import { readTrail, TrailPage, TrailQuery } from '../trail.ts';
 import { operatorOnly } from './operator-only.ts';
 
 /** The lines of one page of the search. */
@@ -86,7 +86,7 @@ const Limit = Type.Optional(nullable(Type.Integer()));
 
 /**
  * Returns the routes of all organizations: search, credit by hand, limits, suspension, members and audit
- * trail of each.
+ * log of each.
  */
 export function organizationRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations' })
@@ -124,8 +124,8 @@ export function organizationRoutes(services: ConsoleServices) {
     .get(
       '/:organization_id/trail',
       ({ operator, params: { organization_id }, query }) =>
-        readTrail(services, operator, organization_id, query),
-      { params: OrganizationParams, query: TrailQuery, response: TrailPage },
+        readAuditLog(services, operator, organization_id, query),
+      { params: OrganizationParams, query: AuditLogQuery, response: AuditLogPage },
     )
     .post(
       '/:organization_id/credit',

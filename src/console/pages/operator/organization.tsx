@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { AuditLogView } from '../audit-log-view.tsx';
 import { api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
@@ -12,7 +13,6 @@ import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatCount, formatMoney } from '../format.ts';
 import type { PageProps } from '../page.ts';
-import { TrailView } from '../trail-view.tsx';
 import { useLoaded } from '../use-loaded.ts';
 import { CreditActions } from './credit-dialogs.tsx';
 import { InviteOwner } from './invite-owner.tsx';
@@ -26,7 +26,7 @@ export default function OperatorsOrganization({ params: { organization_id = '' }
     () => call(api.operator.organizations({ organization_id }).get()),
     [organization_id],
   );
-  // Each change is an entry of the audit trail.
+  // Each change is an entry of the audit log.
   const [changes, setChanges] = useState(0);
   const onChange = async () => {
     await organization.reload();
@@ -67,8 +67,8 @@ export default function OperatorsOrganization({ params: { organization_id = '' }
             </Section>
             <Limits organization={data} onChange={onChange} />
             <Members organization={data} onChange={onChange} />
-            <Section title="Audit trail">
-              <TrailView
+            <Section title="Audit log">
+              <AuditLogView
                 of="organization"
                 inputs={[organization_id, changes]}
                 load={(query) => call(api.operator.organizations({ organization_id }).trail.get({ query }))}

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import type { NewAuditLogEntry, StoredAuditLogEntry } from '../../src/audit-log/audit-log-records.ts';
+import { rollUpAuditLog } from '../../src/audit-log/roll-up.ts';
 import { DAY_MS } from '../../src/clock.ts';
 import type { Store } from '../../src/store.ts';
-import { rollUpTrail } from '../../src/trail/roll-up.ts';
-import type { NewTrailEntry, StoredTrailEntry } from '../../src/trail/trail-records.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { newOrganization, newUser } from '../store/rows.ts';
@@ -21,7 +21,7 @@ const ACTS = [
   { action: 'model.price', object_kind: 'model' },
 ] as const;
 
-const arbitraryEntry: fc.Arbitrary<NewTrailEntry> = fc
+const arbitraryEntry: fc.Arbitrary<NewAuditLogEntry> = fc
   .record({
     organization_id: fc.constantFrom('org', 'other', null),
     user_id: fc.constantFrom('ada', 'bob', null),
@@ -38,11 +38,11 @@ const arbitraryEntry: fc.Arbitrary<NewTrailEntry> = fc
     created_at_ms: FIRST_DAY_MS + day * DAY_MS + time_ms,
   }));
 
-const isAboutMoney = ({ object_kind }: NewTrailEntry) => !['key', 'organization'].includes(object_kind);
-const dayOf = ({ created_at_ms }: NewTrailEntry) => Math.floor((created_at_ms - FIRST_DAY_MS) / DAY_MS);
+const isAboutMoney = ({ object_kind }: NewAuditLogEntry) => !['key', 'organization'].includes(object_kind);
+const dayOf = ({ created_at_ms }: NewAuditLogEntry) => Math.floor((created_at_ms - FIRST_DAY_MS) / DAY_MS);
 
 /** How often each act was done, by everything that a roll-up keeps apart. */
-function counted(entries: readonly NewTrailEntry[]): Readonly<Record<string, number>> {
+function counted(entries: readonly NewAuditLogEntry[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const entry of entries) {
     const { organization_id, user_id, action, detail } = entry;
@@ -52,7 +52,7 @@ function counted(entries: readonly NewTrailEntry[]): Readonly<Record<string, num
   return counts;
 }
 
-describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) => {
+describe.each(DATABASES)('the roll-up of the audit log in $name', ({ open }) => {
   let database: OpenDatabase;
   let store: Store;
   beforeEach(async () => {
@@ -63,15 +63,15 @@ describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) =
   });
   afterEach(() => database.close());
 
-  const insert = (entries: readonly NewTrailEntry[]) =>
-    store.transaction(async ({ trail }) => {
-      for (const entry of entries) await trail.insertEntry(entry);
+  const insert = (entries: readonly NewAuditLogEntry[]) =>
+    store.transaction(async ({ audit_log }) => {
+      for (const entry of entries) await audit_log.insertEntry(entry);
     });
-  const list = async (): Promise<readonly StoredTrailEntry[]> => {
+  const list = async (): Promise<readonly StoredAuditLogEntry[]> => {
     const listed = [];
     for (const organization_id of ['org', 'other', null]) {
       const filter = { organization_id, before_id: null, action: null, limit: 1_000 };
-      listed.push(...(await store.trail.listEntries(filter)));
+      listed.push(...(await store.audit_log.listEntries(filter)));
     }
     return listed.sort((one, other) => one.id - other.id);
   };
@@ -84,8 +84,8 @@ describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) =
         await database.run('DELETE FROM trail_entries');
         await insert(entries);
         const before = await list();
-        const isKept = (entry: NewTrailEntry) => isAboutMoney(entry) || dayOf(entry) === DAYS - 1;
-        const removed = await rollUpTrail(store, { before_ms: BEFORE_MS, batch_entries });
+        const isKept = (entry: NewAuditLogEntry) => isAboutMoney(entry) || dayOf(entry) === DAYS - 1;
+        const removed = await rollUpAuditLog(store, { before_ms: BEFORE_MS, batch_entries });
         const after = await list();
         expect(counted(after)).toEqual(counted(before));
         expect(after.filter(isKept)).toEqual(before.filter(isKept));
@@ -93,14 +93,14 @@ describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) =
         expect(rest).toHaveLength(Object.keys(counted(rest)).length);
         expect(removed).toBe(before.length - after.length);
         // Once more, and in other batches, changes nothing.
-        expect(await rollUpTrail(store, { before_ms: BEFORE_MS })).toBe(0);
+        expect(await rollUpAuditLog(store, { before_ms: BEFORE_MS })).toBe(0);
         expect(await list()).toEqual([...after]);
       }),
-      { seed: propertySeed('roll-up of the trail'), numRuns: 20 },
+      { seed: propertySeed('roll-up of the audit log'), numRuns: 20 },
     );
   }, 120_000);
 
-  const act = (values: Partial<NewTrailEntry> = {}): NewTrailEntry => ({
+  const act = (values: Partial<NewAuditLogEntry> = {}): NewAuditLogEntry => ({
     organization_id: 'org',
     user_id: 'ada',
     action: 'key.create',
@@ -115,7 +115,7 @@ describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) =
     const single = act({ user_id: 'bob' });
     const renames = { action: 'organization.rename', object_kind: 'organization' };
     await insert([single, act(), act({ object_id: 'two' }), act(renames), act(renames)]);
-    await rollUpTrail(store, { before_ms: BEFORE_MS });
+    await rollUpAuditLog(store, { before_ms: BEFORE_MS });
     expect(await list()).toMatchObject([
       single,
       { user_id: 'ada', object_id: null, detail: { times: 2 } },
@@ -127,9 +127,9 @@ describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) =
     const days = [0, 0, 1, 1, 0, 0].map((day) => act({ created_at_ms: FIRST_DAY_MS + day * DAY_MS }));
     await insert(days);
     const before = counted(await list());
-    await rollUpTrail(store, { before_ms: BEFORE_MS, batch_entries: 2 });
+    await rollUpAuditLog(store, { before_ms: BEFORE_MS, batch_entries: 2 });
     expect(counted(await list())).toEqual(before);
-    await rollUpTrail(store, { before_ms: BEFORE_MS });
+    await rollUpAuditLog(store, { before_ms: BEFORE_MS });
     expect(await list()).toMatchObject([{ detail: { times: 4 } }, { detail: { times: 2 } }]);
   });
 
@@ -150,7 +150,7 @@ describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) =
     };
     for (const after of [0, 1, 2]) {
       const before = await list();
-      const run = rollUpTrail(failing(after), { before_ms: BEFORE_MS, batch_entries: 5 });
+      const run = rollUpAuditLog(failing(after), { before_ms: BEFORE_MS, batch_entries: 5 });
       await expect(run).rejects.toThrow('cut before the commit');
       expect(counted(await list())).toEqual(counted(before));
       expect((await list()).length < before.length).toBe(after > 0);
@@ -160,9 +160,9 @@ describe.each(DATABASES)('the roll-up of the audit trail in $name', ({ open }) =
       batches += 1;
       return batches > 2;
     };
-    await rollUpTrail(store, { before_ms: BEFORE_MS, batch_entries: 5, isStopped });
+    await rollUpAuditLog(store, { before_ms: BEFORE_MS, batch_entries: 5, isStopped });
     expect((await list()).length).toBeGreaterThan(1);
-    await rollUpTrail(store, { before_ms: BEFORE_MS, batch_entries: 5 });
+    await rollUpAuditLog(store, { before_ms: BEFORE_MS, batch_entries: 5 });
     expect(await list()).toMatchObject([{ object_id: 'one', detail: { times: 40 } }]);
   });
 });

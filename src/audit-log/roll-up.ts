@@ -1,7 +1,7 @@
 import { DAY_MS } from '../clock.ts';
 import type { Store } from '../store.ts';
+import type { NewAuditLogEntry, RolledUpEntries } from './audit-log-records.ts';
 import { BY_OPERATOR } from './record.ts';
-import type { NewTrailEntry, RolledUpEntries } from './trail-records.ts';
 
 /** The days after which acts are rolled up, unless configured. */
 export const AUDIT_LOG_RETENTION_DAYS = 365;
@@ -18,7 +18,7 @@ export const TIMES = 'times';
 const MONEY_OBJECTS: readonly string[] = ['payment', 'payment_event'];
 const MONEY_ACTIONS: readonly string[] = ['model.price'];
 
-type Entry = NewTrailEntry & { readonly id: number };
+type Entry = NewAuditLogEntry & { readonly id: number };
 
 /** The entry that stands for its whole group: the first one. */
 interface Group {
@@ -31,7 +31,7 @@ interface Group {
 }
 
 /** The bounds of a roll-up. */
-export interface TrailRollUp {
+export interface AuditLogRollUp {
   /** The end: only UTC days that have ended before this time are rolled up. */
   readonly before_ms: number;
   /** Called between two batches; true stops the roll-up. */
@@ -44,9 +44,9 @@ export interface TrailRollUp {
  * Each batch is one transaction, so a stop at any instant loses no act. Returns the number of removed
  * entries. Only one process may run it at a time.
  */
-export async function rollUpTrail(
+export async function rollUpAuditLog(
   store: Pick<Store, 'snapshot' | 'transaction'>,
-  { before_ms, isStopped = () => false, batch_entries = BATCH_ENTRIES }: TrailRollUp,
+  { before_ms, isStopped = () => false, batch_entries = BATCH_ENTRIES }: AuditLogRollUp,
 ): Promise<number> {
   const first_kept_day = Math.floor(before_ms / DAY_MS);
   const groups = new Map<string, Group>();
@@ -54,10 +54,10 @@ export async function rollUpTrail(
   let removed = 0;
   while (!isStopped()) {
     const started_ms = performance.now();
-    const entries = await store.snapshot(({ trail }) => trail.entriesAfter(after_id, batch_entries));
+    const entries = await store.snapshot(({ audit_log }) => audit_log.entriesAfter(after_id, batch_entries));
     const old = entries.filter(({ created_at_ms }) => dayOf(created_at_ms) < first_kept_day);
     const batch = rolledUp(old, groups);
-    if (batch.removed.length > 0) await store.transaction(({ trail }) => trail.rollUpEntries(batch));
+    if (batch.removed.length > 0) await store.transaction(({ audit_log }) => audit_log.rollUpEntries(batch));
     removed += batch.removed.length;
     // Entries are in the order of time unless the clock was stepped. Entries that a step hides are rolled up
     // the next time.

@@ -1,8 +1,8 @@
 import type { DecisionEngine, DecisionInput } from '../../native/engine.ts';
 import type { Mode } from '../questions/question.ts';
 
-/** Returns one small question about a record of our own. */
-export function smallInput(mode: Mode): DecisionInput {
+/** Returns a health probe: a question about a record of our own. */
+export function healthProbeInput(mode: Mode): DecisionInput {
   const question = { type: 'noul', instructions: 'Is it on?', yes: undefined, no: undefined } as const;
   return { state: 'The light is on.', questions: [question], mode };
 }
@@ -11,6 +11,6 @@ export function smallInput(mode: Mode): DecisionInput {
  * Sends the engine a health probe in the mode, which also warms it up. Rejects as `DecisionEngine.plan` and
  * `DecisionEngine.evaluate` do.
  */
-export async function askSmallQuestion(engine: DecisionEngine, mode: Mode): Promise<void> {
-  await engine.evaluate(await engine.plan(smallInput(mode)), { scope: 'warm-up' });
+export async function sendHealthProbe(engine: DecisionEngine, mode: Mode): Promise<void> {
+  await engine.evaluate(await engine.plan(healthProbeInput(mode)), { scope: 'warm-up' });
 }

@@ -1,5 +1,5 @@
 /** The kinds of objects of an audit entry. */
-export const TRAIL_OBJECTS = [
+export const AUDIT_LOG_OBJECTS = [
   'organization',
   'project',
   'key',
@@ -10,18 +10,18 @@ export const TRAIL_OBJECTS = [
   'model',
   'model_alias',
 ] as const;
-export type TrailObject = (typeof TRAIL_OBJECTS)[number];
+export type AuditLogObject = (typeof AUDIT_LOG_OBJECTS)[number];
 
 interface Described {
-  readonly object: TrailObject;
+  readonly object: AuditLogObject;
   /** The act, for a list of what a person did. */
   readonly sentence: string;
 }
 
 /**
- * The acts of people that the audit trail records. Changes by time or by a payment provider are not in it.
+ * The acts of people that the audit log records. Changes by time or by a payment provider are not in it.
  */
-export const TRAIL_ACTIONS = {
+export const AUDIT_LOG_ACTIONS = {
   'organization.create': { object: 'organization', sentence: 'Created the organization.' },
   'organization.rename': { object: 'organization', sentence: 'Renamed the organization.' },
   'organization.limits': { object: 'organization', sentence: 'Set the minimum tier or dedicated limits.' },
@@ -71,10 +71,10 @@ export const TRAIL_ACTIONS = {
   'model.unalias': { object: 'model_alias', sentence: 'Took another name of a model away.' },
 } as const satisfies Record<string, Described>;
 
-export type TrailAction = keyof typeof TRAIL_ACTIONS;
+export type AuditLogAction = keyof typeof AUDIT_LOG_ACTIONS;
 
-/** The acts on the service or on an account, which are in no organization's audit trail. */
-export const SERVICE_ACTIONS: readonly TrailAction[] = [
+/** The acts on the service or on an account, which are in no organization's audit log. */
+export const SERVICE_ACTIONS: readonly AuditLogAction[] = [
   'account.delete',
   'operator.grant',
   'operator.withdraw',
@@ -96,6 +96,6 @@ export const SERVICE_ACTIONS: readonly TrailAction[] = [
  * Returns true if a stored text is one of the actions. A newer version may have written one that this one
  * does not know.
  */
-export function isTrailAction(text: string): text is TrailAction {
-  return Object.hasOwn(TRAIL_ACTIONS, text);
+export function isAuditLogAction(text: string): text is AuditLogAction {
+  return Object.hasOwn(AUDIT_LOG_ACTIONS, text);
 }

@@ -1,4 +1,4 @@
-import { SERVICE_ACTIONS, TRAIL_ACTIONS, type TrailAction } from '../../trail/actions.ts';
+import { AUDIT_LOG_ACTIONS, type AuditLogAction, SERVICE_ACTIONS } from '../../audit-log/actions.ts';
 import type { api } from './client.ts';
 import { Badge } from './components/badge.tsx';
 import { Select } from './components/field.tsx';
@@ -13,7 +13,7 @@ type Answer = NonNullable<Awaited<ReturnType<typeof api.operator.trail.get>>['da
 type Entry = Answer['items'][number];
 
 /** The position and filter of entries, as the query of the API. */
-export interface TrailPlace {
+export interface AuditLogPlace {
   readonly before?: number;
   readonly action?: string;
 }
@@ -41,17 +41,17 @@ const COLUMNS: readonly Column<Entry>[] = [
   { title: 'When', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
 ];
 
-/** An audit trail, newest first, with a filter that is kept in the address. */
-export function TrailView({
+/** An audit log, newest first, with a filter that is kept in the address. */
+export function AuditLogView({
   of,
   inputs,
   load,
 }: {
-  /** The subject of the audit trail; each has actions of its own. */
+  /** The subject of the audit log; each has actions of its own. */
   readonly of: 'organization' | 'service';
-  /** A change of one of these reloads the audit trail. */
+  /** A change of one of these reloads the audit log. */
   readonly inputs: readonly unknown[];
-  readonly load: (place: TrailPlace) => Promise<Answer>;
+  readonly load: (place: AuditLogPlace) => Promise<Answer>;
 }) {
   const action = query.value.get('action') ?? '';
   const pages = useLoadedPages<Entry>(
@@ -66,7 +66,7 @@ export function TrailView({
   );
   return (
     <div class="stack">
-      <div class="trail-filter">
+      <div class="audit-log-filter">
         <Select
           label="Action"
           name="action"
@@ -78,7 +78,7 @@ export function TrailView({
       {pages.error !== undefined && <ErrorState error={pages.error} onRetry={pages.reload} />}
       {(pages.data !== undefined || pages.is_loading) && (
         <Table
-          caption="Audit trail"
+          caption="Audit log"
           columns={COLUMNS}
           rows={pages.data}
           keyOf={({ id }) => String(id)}
@@ -98,9 +98,9 @@ export function TrailView({
 }
 
 function actionsOf(of: 'organization' | 'service') {
-  return Object.entries(TRAIL_ACTIONS)
+  return Object.entries(AUDIT_LOG_ACTIONS)
     .filter(([action]) => SERVICE_ACTIONS.some((one) => one === action) === (of === 'service'))
-    .map(([action, { sentence }]: [string, (typeof TRAIL_ACTIONS)[TrailAction]]) => ({
+    .map(([action, { sentence }]: [string, (typeof AUDIT_LOG_ACTIONS)[AuditLogAction]]) => ({
       value: action,
       label: sentence.replace(/\.$/, ''),
     }));

@@ -51,11 +51,11 @@ function controlled(real: DecisionEngine, running: Evaluation[]): DecisionEngine
   return {
     facts: real.facts,
     plan: (input) => real.plan(input),
-    async evaluate({ input, plans }, { scope, takeTurn, signal }) {
+    async evaluate({ input, plans }, { scope, schedulePlan, signal }) {
       const scores = input.questions.map((question) => Array<number>(scoreCount(question)).fill(0));
-      if (takeTurn === undefined || signal === undefined) return scores;
+      if (schedulePlan === undefined || signal === undefined) return scores;
       const evaluations = plans.map((one) =>
-        takeTurn(
+        schedulePlan(
           { tokens: planTokens(one), decoder: 'small', decoder_tokens: 1 },
           async () => {
             const ended = Promise.withResolvers<void>();

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { NewTrailEntry, TrailRecords } from '../../src/trail/trail-records.ts';
+import type { AuditLogRecords, NewAuditLogEntry } from '../../src/audit-log/audit-log-records.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { newInvitation, newKey, newOrganization, newProject, newUser } from './rows.ts';
 
-describe.each(DATABASES)('the trail in $name', ({ open }) => {
+describe.each(DATABASES)('the audit log in $name', ({ open }) => {
   let database: OpenDatabase;
-  let trail: TrailRecords;
+  let audit_log: AuditLogRecords;
   beforeEach(async () => {
     database = await open();
-    trail = database.store.trail;
+    audit_log = database.store.audit_log;
     const { accounts } = database.store;
     await accounts.insertUser(newUser('ada'));
     await accounts.insertUser(newUser('bob'));
@@ -17,7 +17,7 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
   });
   afterEach(() => database.close());
 
-  const entry = (values: Partial<NewTrailEntry> = {}): NewTrailEntry => ({
+  const entry = (values: Partial<NewAuditLogEntry> = {}): NewAuditLogEntry => ({
     organization_id: 'org',
     user_id: 'ada',
     action: 'key.create',
@@ -27,8 +27,14 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
     created_at_ms: 1_000,
     ...values,
   });
-  const list = async (filter: Partial<Parameters<TrailRecords['listEntries']>[0]> = {}) =>
-    await trail.listEntries({ organization_id: 'org', before_id: null, action: null, limit: 100, ...filter });
+  const list = async (filter: Partial<Parameters<AuditLogRecords['listEntries']>[0]> = {}) =>
+    await audit_log.listEntries({
+      organization_id: 'org',
+      before_id: null,
+      action: null,
+      limit: 100,
+      ...filter,
+    });
 
   test('an entry is listed as it was inserted, with what its user is named today', async () => {
     const given = entry({
@@ -41,7 +47,7 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
       },
       created_at_ms: 1_700_000_000_000,
     });
-    await trail.insertEntry(given);
+    await audit_log.insertEntry(given);
     const [stored] = await list();
     expect(stored).toEqual({
       ...given,
@@ -55,8 +61,8 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
   });
 
   test('an entry of the operator has no user, and one of the service no organization', async () => {
-    await trail.insertEntry(entry({ user_id: null }));
-    await trail.insertEntry(entry({ organization_id: null, object_id: null }));
+    await audit_log.insertEntry(entry({ user_id: null }));
+    await audit_log.insertEntry(entry({ organization_id: null, object_id: null }));
     expect(await list()).toMatchObject([{ user_id: null, user_name: null, user_email: null }]);
     expect(await list({ organization_id: null })).toMatchObject([
       { organization_id: null, object_id: null, object_name: null },
@@ -66,15 +72,15 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
   });
 
   test('an entry is of an organization and a user who exist', async () => {
-    await expect(trail.insertEntry(entry({ organization_id: 'nobody' }))).rejects.toThrow();
-    await expect(trail.insertEntry(entry({ user_id: 'nobody' }))).rejects.toThrow();
+    await expect(audit_log.insertEntry(entry({ organization_id: 'nobody' }))).rejects.toThrow();
+    await expect(audit_log.insertEntry(entry({ user_id: 'nobody' }))).rejects.toThrow();
     expect(await list()).toEqual([]);
   });
 
   test('entries are listed newest first in the order of the acts, page by page, whatever the clock said', async () => {
     for (const created_at_ms of [5, 9, 1, 7, 7]) {
-      await trail.insertEntry(entry({ created_at_ms }));
-      await trail.insertEntry(entry({ organization_id: 'other' }));
+      await audit_log.insertEntry(entry({ created_at_ms }));
+      await audit_log.insertEntry(entry({ organization_id: 'other' }));
     }
     const whole = await list();
     expect(whole.map(({ created_at_ms }) => created_at_ms)).toEqual([7, 7, 1, 9, 5]);
@@ -88,19 +94,19 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
 
   test('the time of an entry is found by how many of its organization are newer', async () => {
     for (const created_at_ms of [5, 9, 1]) {
-      await trail.insertEntry(entry({ created_at_ms }));
-      await trail.insertEntry(entry({ organization_id: 'other' }));
+      await audit_log.insertEntry(entry({ created_at_ms }));
+      await audit_log.insertEntry(entry({ organization_id: 'other' }));
     }
     const { organization_id } = entry({});
     if (organization_id === null) throw new Error('the entry is of no organization');
     const times = [];
-    for (const newer of [0, 1, 2, 3]) times.push(await trail.timeOfEntry_ms(organization_id, newer));
+    for (const newer of [0, 1, 2, 3]) times.push(await audit_log.timeOfEntry_ms(organization_id, newer));
     expect(times).toEqual([1, 9, 5, undefined]);
   });
 
   test('entries of one action are listed alone', async () => {
     for (const action of ['key.create', 'key.revoke', 'key.create']) {
-      await trail.insertEntry(entry({ action }));
+      await audit_log.insertEntry(entry({ action }));
     }
     expect(await list({ action: 'key.create' })).toHaveLength(2);
     expect((await list({ action: 'key.create', limit: 1 })).map(({ action }) => action)).toEqual([
@@ -128,7 +134,8 @@ describe.each(DATABASES)('the trail in $name', ({ open }) => {
       ['key', null, null],
       ['newer kind', 'x', null],
     ] as const;
-    for (const [object_kind, object_id] of named) await trail.insertEntry(entry({ object_kind, object_id }));
+    for (const [object_kind, object_id] of named)
+      await audit_log.insertEntry(entry({ object_kind, object_id }));
     expect((await list()).map(({ object_name }) => object_name)).toEqual(
       named.map(([, , name]) => name).toReversed(),
     );

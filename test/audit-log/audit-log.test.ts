@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { eq } from 'drizzle-orm';
-import { trailEntries, users } from '../../db/sqlite/schema.ts';
+import { auditLogEntries, users } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import {
@@ -20,6 +20,8 @@ import {
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, renameProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { AUDIT_LOG_ACTIONS, type AuditLogAction, SERVICE_ACTIONS } from '../../src/audit-log/actions.ts';
+import { listAuditLog } from '../../src/audit-log/list.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
 import {
   addModel,
@@ -44,8 +46,6 @@ import {
 } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
-import { SERVICE_ACTIONS, TRAIL_ACTIONS, type TrailAction } from '../../src/trail/actions.ts';
-import { listTrail } from '../../src/trail/list.ts';
 import { addEveryone, EVERYONE, newUser, outcome, type Who } from '../accounts/everyone.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';
@@ -169,14 +169,14 @@ interface TriedAct {
   readonly act: (world: World, actor: Actor) => Promise<unknown>;
   /** Who may do it. */
   readonly may: readonly Who[];
-  /** The other entries of the trail for it. */
-  readonly besides?: readonly TrailAction[];
+  /** The other entries of the audit log for it. */
+  readonly besides?: readonly AuditLogAction[];
   /** True if it is about the service or an account instead of the organization. */
   readonly is_of_service?: true;
 }
 
 /** An act of every kind; for a kind that is missing here, nothing compiles. */
-const ACTS: Record<TrailAction, TriedAct> = {
+const ACTS: Record<AuditLogAction, TriedAct> = {
   'organization.create': {
     act: ({ context }, actor) => createOrganization(context, actor, { name: 'New' }),
     may: EVERYONE,
@@ -405,7 +405,9 @@ const ACTS: Record<TrailAction, TriedAct> = {
   },
 };
 
-const KINDS = Object.keys(TRAIL_ACTIONS).filter((name): name is TrailAction => Object.hasOwn(ACTS, name));
+const KINDS = Object.keys(AUDIT_LOG_ACTIONS).filter((name): name is AuditLogAction =>
+  Object.hasOwn(ACTS, name),
+);
 
 let world: World;
 beforeEach(async () => {
@@ -413,7 +415,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.remove());
 
-const entries = () => world.db.select().from(trailEntries).all();
+const entries = () => world.db.select().from(auditLogEntries).all();
 
 describe.each(KINDS)('%s', (action) => {
   const { prepare, act, may, besides = [], is_of_service } = ACTS[action];
@@ -433,7 +435,7 @@ describe.each(KINDS)('%s', (action) => {
     expect(own).toHaveLength(1);
     expect(own[0]).toMatchObject({
       user_id: actor.user_id,
-      object_kind: TRAIL_ACTIONS[action].object,
+      object_kind: AUDIT_LOG_ACTIONS[action].object,
       created_at_ms: world.clock.now_ms(),
     });
     expect(own[0]?.organization_id === null).toBe(is_of_service === true);
@@ -499,9 +501,13 @@ test('entries of one action are found alone', async () => {
   await createProject(context, OPERATOR, { organization_id, name: 'One' });
   await createKey(context, OPERATOR, { project_id: world.project_id, name: 'k' });
   await createProject(context, OPERATOR, { organization_id, name: 'Two' });
-  const found = await listTrail(context, OPERATOR, { organization_id, action: 'project.create', limit: 1 });
+  const found = await listAuditLog(context, OPERATOR, {
+    organization_id,
+    action: 'project.create',
+    limit: 1,
+  });
   expect(found.items.map(({ object_name }) => object_name)).toEqual(['Two']);
-  const rest = await listTrail(context, OPERATOR, {
+  const rest = await listAuditLog(context, OPERATOR, {
     organization_id,
     action: 'project.create',
     cursor: found.next,
@@ -509,7 +515,7 @@ test('entries of one action are found alone', async () => {
   expect(rest.items.map(({ object_name }) => object_name)).toEqual(['One']);
 });
 
-test('neither a key, a link nor an address is in the trail', async () => {
+test('neither a key, a link nor an address is in the audit log', async () => {
   const { key } = await createKey(world.context, world.everyone.owner, {
     project_id: world.project_id,
     name: 'k',
@@ -520,7 +526,7 @@ test('neither a key, a link nor an address is in the trail', async () => {
 
 describe('the list', () => {
   const read = (who: Who, given: { cursor?: number | null; limit?: number } = {}) =>
-    listTrail(world.context, world.everyone[who], { organization_id: world.organization_id, ...given });
+    listAuditLog(world.context, world.everyone[who], { organization_id: world.organization_id, ...given });
 
   test.each(EVERYONE)('%s: owners and the operator see it', async (who) => {
     const may = who === 'owner' || who === 'operator';
@@ -528,7 +534,7 @@ describe('the list', () => {
       may ? 'ok' : who === 'stranger' ? 'not_found' : 'permission_denied',
     );
     expect(
-      await outcome(() => listTrail(world.context, world.everyone[who], { organization_id: null })),
+      await outcome(() => listAuditLog(world.context, world.everyone[who], { organization_id: null })),
     ).toBe(who === 'operator' ? 'ok' : 'permission_denied');
   });
 
@@ -564,7 +570,7 @@ describe('the list', () => {
   test('has nothing of another organization', async () => {
     const { context, everyone } = world;
     const { id } = await createOrganization(context, everyone.owner, { name: 'Other' });
-    const { items } = await listTrail(context, everyone.owner, { organization_id: id });
+    const { items } = await listAuditLog(context, everyone.owner, { organization_id: id });
     expect(items).toMatchObject([{ action: 'organization.create', object_id: id, object_name: 'Other' }]);
   });
 
@@ -574,7 +580,7 @@ describe('the list', () => {
     await setSuspended(context, operator, { organization_id, is_suspended: true });
     const hidden = { by: 'operator', user_id: null, user_name: null, user_email: null };
     expect((await read('owner')).items[0]).toMatchObject(hidden);
-    const shown = await listTrail(context, operator, { organization_id });
+    const shown = await listAuditLog(context, operator, { organization_id });
     expect(shown.items[0]).toMatchObject({ by: 'operator', user_id: guest.user_id, user_name: 'guest' });
     expect(shown.items[0]?.detail).toEqual({});
     await renameOrganization(context, everyone.owner, { organization_id, name: 'New' });

@@ -4,9 +4,9 @@ import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, removeMember } from '../../src/accounts/members.ts';
 import { renameOrganization } from '../../src/accounts/organizations.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { CHANGES_PER_DAY } from '../../src/audit-log/changes-left.ts';
 import { cancelTopUp, startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
-import { CHANGES_PER_DAY } from '../../src/trail/changes-left.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';
 

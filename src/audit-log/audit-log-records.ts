@@ -1,8 +1,8 @@
 /** Names, roles, amounts and limits as they were: metadata only (contract: records are never kept). */
-export type TrailDetail = Readonly<Record<string, string | number | boolean | null>>;
+export type AuditLogDetail = Readonly<Record<string, string | number | boolean | null>>;
 
 /** One act of a person, as stored. */
-export interface NewTrailEntry {
+export interface NewAuditLogEntry {
   /** Null for acts on the service, or on an account. */
   readonly organization_id: string | null;
   /** Null for the operator at the command line. */
@@ -10,12 +10,12 @@ export interface NewTrailEntry {
   readonly action: string;
   readonly object_kind: string;
   readonly object_id: string | null;
-  readonly detail: TrailDetail;
+  readonly detail: AuditLogDetail;
   readonly created_at_ms: number;
 }
 
 /** A stored act, with the present names of its user and its object. */
-export interface StoredTrailEntry extends NewTrailEntry {
+export interface StoredAuditLogEntry extends NewAuditLogEntry {
   readonly id: number;
   readonly user_name: string | null;
   readonly user_email: string | null;
@@ -27,13 +27,13 @@ export interface StoredTrailEntry extends NewTrailEntry {
 
 /** The changes of a roll-up: the kept entries stand for the removed ones. */
 export interface RolledUpEntries {
-  readonly kept: readonly (Pick<NewTrailEntry, 'object_id' | 'detail'> & { readonly id: number })[];
+  readonly kept: readonly (Pick<NewAuditLogEntry, 'object_id' | 'detail'> & { readonly id: number })[];
   readonly removed: readonly number[];
 }
 
-/** The stored audit trail. Entries are only added, except that the roll-up merges old ones. */
-export interface TrailRecords {
-  insertEntry(entry: NewTrailEntry): Promise<void>;
+/** The stored audit log. Entries are only added, except that the roll-up merges old ones. */
+export interface AuditLogRecords {
+  insertEntry(entry: NewAuditLogEntry): Promise<void>;
   /**
    * Returns entries of an organization (null: of the service), newest first, older than the entry
    * `before_id`.
@@ -44,13 +44,13 @@ export interface TrailRecords {
     /** Null for every action. */
     readonly action: string | null;
     readonly limit: number;
-  }): Promise<StoredTrailEntry[]>;
+  }): Promise<StoredAuditLogEntry[]>;
   /**
    * Returns the time of the entry that has `newer` newer ones in the organization; undefined where there is
    * none.
    */
   timeOfEntry_ms(organization_id: string, newer: number): Promise<number | undefined>;
   /** Returns the first entries after the entry `after_id`, of everything, in the order of their ids. */
-  entriesAfter(after_id: number, limit: number): Promise<(NewTrailEntry & { readonly id: number })[]>;
+  entriesAfter(after_id: number, limit: number): Promise<(NewAuditLogEntry & { readonly id: number })[]>;
   rollUpEntries(entries: RolledUpEntries): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import type { DecoderSize, PlanTurn } from '../../native/engine.ts';
+import type { DecoderSize, ScheduledPlan } from '../../native/engine.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { FairQueue, type Waiting } from './fair-queue.ts';
@@ -14,18 +14,18 @@ export class QueueFull extends Error {
 }
 
 /** A request's slot at the model, until the disposal. */
-export interface Place extends Disposable {
+export interface ModelSlot extends Disposable {
   /**
-   * Runs `work` when its turn comes, and resolves and rejects as it does. Rejects at once with the signal's
+   * Runs `work` when the plan is scheduled, and resolves and rejects as it does. Rejects at once with the signal's
    * reason, without waiting for work that goes on.
    */
-  run<Result>(turn: PlanTurn, work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
+  run<Result>(plan: ScheduledPlan, work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
   /** Returns whole seconds until the organization's present requests should be served. */
   retryAfter_s(): number;
 }
 
 /** The present load of the model. */
-export interface TurnsLoad {
+export interface SchedulerLoad {
   /** The number of requests, waiting or running. */
   readonly requests: number;
   /** The number of plans in the queue. */
@@ -60,13 +60,13 @@ const RETRY_AFTER_MAX_S = CLIENT_TIMEOUT_MS / 1_000;
 
 /**
  * Schedules work for the model, which gets only as much at once as keeps it busy. The rest waits here, and
- * organizations are served in turns weighted by tokens. The requests at the model, waiting or running, are
+ * organizations are served one after the other, weighted by tokens. The requests at the model, waiting or running, are
  * bounded in total. An organization may have as many of them as there are free slots. One alone gets half of
  * the queue, and the next one still finds room.
  *
  * Lines of batches have a lower weight than single requests, and wait for a slot where those are refused.
  */
-export class ModelTurns {
+export class ModelScheduler {
   readonly #queue = new FairQueue<() => void>();
   readonly #guests = new Map<string, Guest>();
   readonly #in_flight = { small: 0, large: 0 };
@@ -95,16 +95,16 @@ export class ModelTurns {
    * Takes a slot at the model. Rejects with `QueueFull`. A line of a batch waits for its slot until `patience` is
    * aborted.
    */
-  async take(organization_id: string, patience: AbortSignal | null = null): Promise<Place> {
+  async take(organization_id: string, patience: AbortSignal | null = null): Promise<ModelSlot> {
     const guest = await this.#takeSlot(organization_id, patience);
     return {
-      run: (turn, piece, signal) => this.#run(guest, turn, piece, signal),
+      run: (plan, piece, signal) => this.#run(guest, plan, piece, signal),
       retryAfter_s: () => this.#retryAfter_s(guest.queue_name, 1),
       [Symbol.dispose]: () => this.#giveSlot(guest),
     };
   }
 
-  load(): TurnsLoad {
+  load(): SchedulerLoad {
     return {
       requests: this.#requests,
       waiting_plans: this.#queue.waitingPieces(),
@@ -154,12 +154,12 @@ export class ModelTurns {
 
   #run<Result>(
     { queue_name, is_batch }: Guest,
-    turn: PlanTurn,
+    plan: ScheduledPlan,
     work: () => Promise<Result>,
     signal: AbortSignal,
   ): Promise<Result> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    this.#decoder_tokens = turn.decoder_tokens;
+    this.#decoder_tokens = plan.decoder_tokens;
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     let waiting: Waiting<() => void> | undefined;
     let end: (() => void) | undefined;
@@ -176,29 +176,29 @@ export class ModelTurns {
     const start = () => {
       waiting = undefined;
       const began_ms = this.clock.monotonic_ms();
-      end = this.#occupy(turn);
+      end = this.#occupy(plan);
       work()
         .then((result) => {
-          this.#measure(turn.tokens, began_ms);
+          this.#measure(plan.tokens, began_ms);
           resolve(result);
         }, reject)
         .finally(end);
     };
     signal.addEventListener('abort', abort, { once: true });
-    const tokens = is_batch ? turn.tokens * BATCH_TOKEN_COUNT : turn.tokens;
-    waiting = this.#queue.add(queue_name, turn.decoder, tokens, start);
+    const tokens = is_batch ? plan.tokens * BATCH_TOKEN_COUNT : plan.tokens;
+    waiting = this.#queue.add(queue_name, plan.decoder, tokens, start);
     this.#serve();
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
 
   /** Counts the piece as given to the model until the returned function is called. */
-  #occupy(turn: PlanTurn): () => void {
-    this.#in_flight[turn.decoder] += turn.tokens;
+  #occupy(plan: ScheduledPlan): () => void {
+    this.#in_flight[plan.decoder] += plan.tokens;
     let is_over = false;
     return () => {
       if (is_over) return;
       is_over = true;
-      this.#in_flight[turn.decoder] -= turn.tokens;
+      this.#in_flight[plan.decoder] -= plan.tokens;
       this.#serve();
     };
   }
@@ -220,7 +220,7 @@ export class ModelTurns {
 
   /**
    * Returns the time in which the model reads that share of the organization's waiting tokens, when all
-   * others have their turns.
+   * others are served, too.
    */
   #retryAfter_s(queue_name: string, share: number): number {
     const tokens = this.#queue.waitingTokens(queue_name) * share;

@@ -1,7 +1,7 @@
 import { AccountError } from '../accounts/errors.ts';
 import { DAY_MS } from '../clock.ts';
 import type { Records } from '../store.ts';
-import type { TrailAction } from './actions.ts';
+import type { AuditLogAction } from './actions.ts';
 
 /**
  * The changes that the members of an organization may make in a day; each takes about a kilobyte of the
@@ -16,7 +16,7 @@ const TOP_UPS_STOP_AT = 1_200;
  * Acts that remove or end something, which must always be possible. Each needs an earlier act that the limit
  * counts.
  */
-const ALWAYS_ALLOWED: ReadonlySet<TrailAction> = new Set([
+const ALWAYS_ALLOWED: ReadonlySet<AuditLogAction> = new Set([
   'organization.close',
   'project.archive',
   'key.revoke',
@@ -30,18 +30,18 @@ const ALWAYS_ALLOWED: ReadonlySet<TrailAction> = new Set([
 
 /**
  * Rejects with `too_many_changes` when the organization has made its changes of a day. Counts them in the
- * audit trail, so that the limit holds on every node and after a restart.
+ * audit log, so that the limit holds on every node and after a restart.
  */
 export async function requireChangesLeft(
-  { trail }: Pick<Records, 'trail'>,
+  { audit_log }: Pick<Records, 'audit_log'>,
   {
     action,
     organization_id,
     now_ms,
-  }: { readonly action: TrailAction; readonly organization_id: string; readonly now_ms: number },
+  }: { readonly action: AuditLogAction; readonly organization_id: string; readonly now_ms: number },
 ): Promise<void> {
   if (ALWAYS_ALLOWED.has(action)) return;
   const most = action === 'top_up.start' ? TOP_UPS_STOP_AT : CHANGES_PER_DAY;
-  const at_ms = await trail.timeOfEntry_ms(organization_id, most - 1);
+  const at_ms = await audit_log.timeOfEntry_ms(organization_id, most - 1);
   if (at_ms !== undefined && at_ms > now_ms - DAY_MS) throw new AccountError('too_many_changes');
 }

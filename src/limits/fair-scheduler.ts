@@ -3,10 +3,10 @@ import { QueuePerName } from './queue-per-name.ts';
 
 /**
  * Schedules work for a resource with few pieces at a time, such as one thread. Each name has one piece
- * running at a time. The name with the fewest turns since it began to wait is next: a thousand pieces of one
+ * running at a time. The name with the fewest pieces run since it began to wait is next: a thousand pieces of one
  * name delay another by one.
  */
-export class FairTurns {
+export class FairScheduler {
   readonly #queue = new FairQueue<() => void>();
   readonly #lines = new QueuePerName(1);
   #running = 0;
@@ -26,12 +26,12 @@ export class FairTurns {
     return this.#under_way_of.get(name) ?? 0;
   }
 
-  /** Runs `work` when it is its name's turn. Resolves and rejects as `work` does. */
+  /** Runs `work` when it is scheduled. Resolves and rejects as `work` does. */
   async run<T>(name: string, work: () => Promise<T>): Promise<T> {
     this.#count(name, 1);
     try {
-      using _turn = await this.#lines.take(name);
-      return await this.#inTurn(name, work);
+      using _slot = await this.#lines.take(name);
+      return await this.#runScheduled(name, work);
     } finally {
       this.#count(name, -1);
     }
@@ -44,7 +44,7 @@ export class FairTurns {
     else this.#under_way_of.set(name, of_name);
   }
 
-  async #inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+  async #runScheduled<T>(name: string, work: () => Promise<T>): Promise<T> {
     await new Promise<void>((begin) => {
       this.#queue.add(name, 'small', 1, begin);
       this.#beginNext();

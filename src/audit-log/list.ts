@@ -1,15 +1,15 @@
 import type { Actor } from '../accounts/actor.ts';
 import type { AccountContext } from '../accounts/context.ts';
 import { requireOperator, requirePermission } from '../accounts/permissions.ts';
-import { isTrailAction, TRAIL_ACTIONS, type TrailAction } from './actions.ts';
+import { AUDIT_LOG_ACTIONS, type AuditLogAction, isAuditLogAction } from './actions.ts';
+import type { AuditLogDetail, StoredAuditLogEntry } from './audit-log-records.ts';
 import { BY_OPERATOR } from './record.ts';
-import type { StoredTrailEntry, TrailDetail } from './trail-records.ts';
 
 /** The most entries of one page. */
-export const TRAIL_PAGE_MAX = 100;
+export const AUDIT_LOG_PAGE_MAX = 100;
 
-/** One line of the audit trail. */
-export interface TrailEntry {
+/** One line of the audit log. */
+export interface AuditLogEntry {
   readonly id: number;
   readonly created_at_ms: number;
   readonly by: 'user' | 'operator';
@@ -24,35 +24,35 @@ export interface TrailEntry {
   readonly object_id: string | null;
   /** The present name of the object; the address of an invitation. */
   readonly object_name: string | null;
-  readonly detail: TrailDetail;
+  readonly detail: AuditLogDetail;
 }
 
-export interface TrailPage {
-  readonly items: readonly TrailEntry[];
+export interface AuditLogPage {
+  readonly items: readonly AuditLogEntry[];
   /** The `cursor` of the next page; null on the last one. */
   readonly next: number | null;
 }
 
 /**
- * Returns a page of the audit trail of an organization (owners and the operator), or with null of the service
+ * Returns a page of the audit log of an organization (owners and the operator), or with null of the service
  * (operator only), newest first. Rejects with `not_found`, `permission_denied`.
  */
-export async function listTrail(
+export async function listAuditLog(
   { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
   given: {
     readonly organization_id: string | null;
     readonly cursor?: number | null;
     /** Lists only entries of this action. */
-    readonly action?: TrailAction | null;
+    readonly action?: AuditLogAction | null;
     readonly limit?: number;
   },
-): Promise<TrailPage> {
+): Promise<AuditLogPage> {
   const { organization_id, cursor = null, action = null } = given;
   if (organization_id === null) requireOperator(actor);
-  else await requirePermission(store, actor, organization_id, 'see_trail');
-  const limit = Math.min(given.limit ?? TRAIL_PAGE_MAX, TRAIL_PAGE_MAX);
-  const rows = await store.trail.listEntries({
+  else await requirePermission(store, actor, organization_id, 'see_audit_log');
+  const limit = Math.min(given.limit ?? AUDIT_LOG_PAGE_MAX, AUDIT_LOG_PAGE_MAX);
+  const rows = await store.audit_log.listEntries({
     organization_id,
     action,
     before_id: cursor,
@@ -62,7 +62,7 @@ export async function listTrail(
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }
 
-function shownTo(actor: Actor, row: StoredTrailEntry): TrailEntry {
+function shownTo(actor: Actor, row: StoredAuditLogEntry): AuditLogEntry {
   const { [BY_OPERATOR]: by_operator, ...detail } = row.detail;
   const by = by_operator === true ? 'operator' : 'user';
   const is_hidden = by === 'operator' && actor.kind !== 'operator';
@@ -75,7 +75,7 @@ function shownTo(actor: Actor, row: StoredTrailEntry): TrailEntry {
     user_name: is_hidden ? null : row.user_name,
     user_email: is_hidden ? null : row.user_email,
     action,
-    sentence: isTrailAction(action) ? TRAIL_ACTIONS[action].sentence : action,
+    sentence: isAuditLogAction(action) ? AUDIT_LOG_ACTIONS[action].sentence : action,
     object_kind,
     object_id,
     object_name,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { PlanTurn } from '../../native/engine.ts';
-import { ModelTurns, QueueFull } from '../../src/limits/model-turns.ts';
+import type { ScheduledPlan } from '../../native/engine.ts';
+import { ModelScheduler, QueueFull } from '../../src/limits/model-scheduler.ts';
 import { MovableClock } from '../support/clock.ts';
 
 const DECODER_TOKENS = 500;
@@ -9,37 +9,40 @@ const DECODER_TOKENS = 500;
 /** Requests of one piece each, which end when the test says so. */
 function model(requests_max: number) {
   const clock = MovableClock.stopped();
-  const turns = new ModelTurns(requests_max, clock);
-  const running: { readonly name: string; readonly turn: PlanTurn; readonly end: (error?: Error) => void }[] =
-    [];
+  const scheduler = new ModelScheduler(requests_max, clock);
+  const running: {
+    readonly name: string;
+    readonly plan: ScheduledPlan;
+    readonly end: (error?: Error) => void;
+  }[] = [];
   return {
     clock,
     running,
     ask(
       name: string,
       tokens: number,
-      options: { decoder?: PlanTurn['decoder']; signal?: AbortSignal; patience?: AbortSignal } = {},
+      options: { decoder?: ScheduledPlan['decoder']; signal?: AbortSignal; patience?: AbortSignal } = {},
     ): Promise<string> {
       const [organization_id = ''] = name;
-      const turn = { tokens, decoder: options.decoder ?? 'small', decoder_tokens: DECODER_TOKENS };
+      const plan = { tokens, decoder: options.decoder ?? 'small', decoder_tokens: DECODER_TOKENS };
       const work = () => {
         const end = Promise.withResolvers<string>();
         running.push({
           name,
-          turn,
+          plan,
           end: (error) => (error === undefined ? end.resolve(name) : end.reject(error)),
         });
         return end.promise;
       };
       const signal = options.signal ?? new AbortController().signal;
       const { patience } = options;
-      const inTurn = async () => {
-        using place = await turns.take(organization_id, patience);
-        return await place.run(turn, work, signal);
+      const scheduled = async () => {
+        using slot = await scheduler.take(organization_id, patience);
+        return await slot.run(plan, work, signal);
       };
-      return inTurn();
+      return scheduled();
     },
-    setLimit: (limit: number) => turns.setLimit(limit),
+    setLimit: (limit: number) => scheduler.setLimit(limit),
     /** Lets the piece that runs for the longest end, `duration_ms` later, and the next ones begin. */
     async endOldest(duration_ms = 0, error?: Error) {
       clock.advance(duration_ms);
@@ -172,7 +175,7 @@ test('every request is answered, refused, failed or given up exactly once, withi
         kind: fc.constant('ask' as const),
         organization: fc.constantFrom('a', 'b', 'c'),
         tokens: fc.integer({ min: 1, max: 2_000 }),
-        decoder: fc.constantFrom<PlanTurn['decoder']>('small', 'large'),
+        decoder: fc.constantFrom<ScheduledPlan['decoder']>('small', 'large'),
       }),
     },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('end' as const), fails: fc.boolean() }) },
@@ -213,8 +216,8 @@ test('every request is answered, refused, failed or given up exactly once, withi
         expect(open().length).toBeLessThanOrEqual(REQUESTS_MAX);
         for (const decoder of ['small', 'large'] as const) {
           const inside = running
-            .filter(({ turn }) => turn.decoder === decoder)
-            .map(({ turn }) => turn.tokens);
+            .filter(({ plan }) => plan.decoder === decoder)
+            .map(({ plan }) => plan.tokens);
           // A decoder is full before its last piece is added, never.
           const before_last = inside.reduce((sum, cost) => sum + cost, 0) - (inside.at(-1) ?? 0);
           expect(before_last).toBeLessThan(DECODER_TOKENS);

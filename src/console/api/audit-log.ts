@@ -1,14 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
-import { isTrailAction } from '../../trail/actions.ts';
-import { listTrail } from '../../trail/list.ts';
+import { isAuditLogAction } from '../../audit-log/actions.ts';
+import { listAuditLog } from '../../audit-log/list.ts';
 import { refusedInput } from './refusals.ts';
 import { answerOf, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
-export const TrailPage = answerOf({
+export const AuditLogPage = answerOf({
   items: Type.Array(
     answerOf({
       id: Type.Integer(),
@@ -31,23 +31,23 @@ export const TrailPage = answerOf({
   next: nullable(Type.Integer()),
 });
 
-/** The query for a page of an audit trail. */
-export const TrailQuery = Type.Object({
+/** The query for a page of an audit log. */
+export const AuditLogQuery = Type.Object({
   before: Type.Optional(queryInteger({ minimum: 1 })),
   action: Type.Optional(Type.String({ maxLength: 64 })),
 });
 
-/** Reads a page of an audit trail. */
-export async function readTrail(
+/** Reads a page of an audit log. */
+export async function readAuditLog(
   services: ConsoleServices,
   actor: Actor,
   organization_id: string | null,
-  { before, action }: Static<typeof TrailQuery>,
-): Promise<Static<typeof TrailPage>> {
-  if (action !== undefined && !isTrailAction(action)) {
-    throw refusedInput('action', 'The audit trail knows no such action.');
+  { before, action }: Static<typeof AuditLogQuery>,
+): Promise<Static<typeof AuditLogPage>> {
+  if (action !== undefined && !isAuditLogAction(action)) {
+    throw refusedInput('action', 'The audit log knows no such action.');
   }
-  const { items, next } = await listTrail(services, actor, {
+  const { items, next } = await listAuditLog(services, actor, {
     organization_id,
     cursor: before ?? null,
     action: action ?? null,
@@ -55,13 +55,14 @@ export async function readTrail(
   return { items: [...items], next };
 }
 
-/** Returns the route of an organization's audit trail, newest first. */
-export function trailRoutes(services: ConsoleServices) {
+/** Returns the route of an organization's audit log, newest first. */
+export function auditLogRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations/:organization_id/trail' })
     .use(signedIn(services))
     .get(
       '/',
-      ({ actor, params: { organization_id }, query }) => readTrail(services, actor, organization_id, query),
-      { params: OrganizationParams, query: TrailQuery, response: TrailPage },
+      ({ actor, params: { organization_id }, query }) =>
+        readAuditLog(services, actor, organization_id, query),
+      { params: OrganizationParams, query: AuditLogQuery, response: AuditLogPage },
     );
 }

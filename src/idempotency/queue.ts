@@ -9,7 +9,7 @@ const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 500;
 
 /** The outcome of `enter` for a request with an idempotency key. */
-export type IdempotencyTurn =
+export type IdempotencyOutcome =
   /** The request may run; it must call `end` at its end. */
   | { readonly state: 'runs'; readonly end: () => void }
   | { readonly state: 'answered'; readonly kept: KeptAnswer }
@@ -36,7 +36,7 @@ interface Running {
  * stored claim decides (`Books.hold`). In each process one request waits for it, and the others wait for that
  * one.
  */
-export class IdempotencyTurns {
+export class IdempotencyQueue {
   readonly #running = new Map<string, Running>();
 
   constructor(
@@ -53,7 +53,7 @@ export class IdempotencyTurns {
    * Resolves when the request may run, or need not. Waits for the running one of its key until the deadline,
    * or until the client has gone. Rejects as the store does.
    */
-  async enter(claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyTurn> {
+  async enter(claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyOutcome> {
     const key = `${claim.api_key_id} ${claim.key_hash}`;
     for (;;) {
       const other = this.#running.get(key);
@@ -65,23 +65,23 @@ export class IdempotencyTurns {
   }
 
   /** Does as `enter`, for the only request of its key in this process. */
-  async #enterAlone(key: string, claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyTurn> {
+  async #enterAlone(key: string, claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyOutcome> {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     this.#running.set(key, { body_hash: claim.body_hash, ended });
     const end = () => {
       this.#running.delete(key);
       resolve();
     };
-    let turn: IdempotencyTurn | undefined;
+    let outcome: IdempotencyOutcome | undefined;
     try {
-      turn = await this.#look(claim, patience, end);
-      return turn;
+      outcome = await this.#look(claim, patience, end);
+      return outcome;
     } finally {
-      if (turn?.state !== 'runs') end();
+      if (outcome?.state !== 'runs') end();
     }
   }
 
-  async #look(claim: IdempotencyClaim, patience: Patience, end: () => void): Promise<IdempotencyTurn> {
+  async #look(claim: IdempotencyClaim, patience: Patience, end: () => void): Promise<IdempotencyOutcome> {
     for (let wait_ms = FIRST_LOOK_MS; ; wait_ms = Math.min(2 * wait_ms, LONGEST_LOOK_MS)) {
       const stored = await this.#find(claim);
       if (stored === undefined) return { state: 'runs', end };
