@@ -39,8 +39,7 @@ export function readsTextOnly(param: string | null): Refusal<'invalid_request'> 
  * messages. An object that merely has a field named `image`, or describes one, is a record.
  */
 export function imageRefusal(body: JsonObject<JsonValue>): Refusal<'invalid_request'> | null {
-  const assets = body.get('assets');
-  if (isJsonObject(assets) && assets.names.length > 0) return readsTextOnly('assets');
+  if (hasEntries(body.get('assets'))) return readsTextOnly('assets');
   if (hasImagePart(body.get('state'))) return readsTextOnly('state');
   const questions = body.get('questions');
   if (!isJsonObject(questions)) return null;
@@ -48,6 +47,12 @@ export function imageRefusal(body: JsonObject<JsonValue>): Refusal<'invalid_requ
     (question) => isJsonObject(question) && hasImagePart(question.get('instructions')),
   );
   return index < 0 ? null : readsTextOnly(`questions.${questions.names[index]}.instructions`);
+}
+
+/** Returns true for an object or a list that is not empty. */
+function hasEntries(value: JsonValue | undefined): boolean {
+  if (isJsonObject(value)) return value.names.length > 0;
+  return isJsonArray(value) && value.length > 0;
 }
 
 /** Returns true if a list has an image among its parts, or among those of its messages. */

@@ -34,6 +34,7 @@ const IMAGES: Readonly<Record<string, readonly [changes: Record<string, unknown>
     'assets',
   ],
   'an asset of a part of its own': [{ assets: { a: { type: 'image', part: 'a' } } }, 'assets'],
+  'a list of assets': [{ assets: [{ id: 'a', type: 'image', url: 'https://example.com/a.png' }] }, 'assets'],
   'a part of the record': [{ state: [{ type: 'text', text: 'See:' }, IMAGE] }, 'state'],
   'a part with a source': [{ state: [{ type: 'image', source: { type: 'base64', data: PNG } }] }, 'state'],
   'a part with an address': [
@@ -61,6 +62,7 @@ const RECORDS: Readonly<Record<string, Record<string, unknown>>> = {
   'a page with images among its blocks': { state: { blocks: [{ type: 'image', url: 'a.png' }] } },
   'a file that is no image': { state: [{ type: 'file', mediaType: 'text/plain', data: 'text' }] },
   'no assets': { assets: {} },
+  'an empty list of assets': { assets: [] },
   'assets that are null': { assets: null },
 };
 
