@@ -13,7 +13,7 @@ import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import type { Database } from '../../src/database.ts';
 import type { BodyLimits } from '../../src/http/body-bytes.ts';
-import { type RunningServer, startServer } from '../../src/http/server.ts';
+import { type RunningServer, type ServerTimeouts, startServer } from '../../src/http/server.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import type { LifecycleState, ModelLifecycle } from '../../src/models/lifecycle.ts';
 import { MICROS_PER_DOLLAR } from '../../src/money.ts';
@@ -95,6 +95,8 @@ export interface TestServiceOptions {
   readonly console?: ServiceParts['console'];
   /** Milliseconds that a stop lets requests finish. */
   readonly drain_ms?: number;
+  /** The time limits of clients, where they are not the service's own. */
+  readonly timeouts?: Partial<ServerTimeouts>;
 }
 
 /** Between two looks at something that another part of the process is about to do. */
@@ -204,7 +206,14 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ...(options.body_limits === undefined ? {} : { body_limits: options.body_limits }),
   });
   if (options.cold !== true) await untilReady(service);
-  const server = await startServer(service, { host: '127.0.0.1', port: 0 }, { drain_ms: options.drain_ms });
+  const server = await startServer(
+    service,
+    { host: '127.0.0.1', port: 0 },
+    {
+      drain_ms: options.drain_ms,
+      ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
+    },
+  );
   return {
     directory,
     get db() {
