@@ -255,7 +255,12 @@ export const SIGN_IN_ERRORS = {
   },
   password_too_short: {
     status: 422,
-    message: 'A password must have at least 8 characters.',
+    message: 'A password must have at least 10 characters.',
+    param: 'password',
+  },
+  password_too_common: {
+    status: 422,
+    message: 'This password is one of the most common: choose another one.',
     param: 'password',
   },
   password_too_long: {
@@ -266,6 +271,10 @@ export const SIGN_IN_ERRORS = {
   invitation_needed: {
     status: 403,
     message: 'This service takes new people by invitation only: open the link of your invitation.',
+  },
+  has_account: {
+    status: 409,
+    message: 'This email address has an account already: sign in, or set a new password.',
   },
   link_ended: { status: 409, message: 'This link was used, or has expired: ask for a new one.' },
   too_many_attempts: { status: 429, message: 'Too many attempts: try again later.' },

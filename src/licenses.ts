@@ -32,6 +32,11 @@ const OTHER_PARTS = [
     license: 'GPL-3.0-or-later WITH GCC-exception-3.1',
     files: ['src/binary/licenses/gcc-runtime.txt'],
   },
+  {
+    name: 'The most common passwords of @zxcvbn-ts/language-common',
+    license: 'MIT',
+    files: ['src/binary/licenses/zxcvbn-ts.txt'],
+  },
 ] as const;
 
 function read(path: string): string {

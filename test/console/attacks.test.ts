@@ -210,6 +210,7 @@ test.each([
   ['reset', 409, { token: 'a\0b', new_password: PASSWORD }],
   ['invitation/read', 404, { token: 'a\0b' }],
   ['invitation/accept', 404, { token: 'a\0b' }],
+  ['invitation/sign-up', 404, { token: 'a\0b', name: 'Eve', password: PASSWORD }],
   ['password', 403, { current_password: 'a\0b', new_password: PASSWORD }],
 ])(
   'a NUL, which PostgreSQL takes in no text, is refused by %s, and is no failure',

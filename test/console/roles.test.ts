@@ -117,6 +117,15 @@ const ROWS: readonly Row[] = [
     given: async () => ({ body: { token: (await invite(elsewhere, 'reader')).token } }),
   },
   {
+    route: 'POST /invitation/sign-up',
+    may: CALLERS,
+    given: async () => {
+      // All callers have one address, and it has few sign-ups.
+      made.service.clock.advance(30 * 60_000);
+      return { body: { token: (await invite(elsewhere, 'reader')).token, name: 'Eve', password: PASSWORD } };
+    },
+  },
+  {
     route: 'POST /invitation/accept',
     may: SIGNED_IN,
     given: async (_, caller) => ({

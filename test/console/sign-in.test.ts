@@ -4,6 +4,7 @@ import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { AccountError } from '../../src/accounts/errors.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { SESSION_S } from '../../src/console/people/better-auth.ts';
+import { SignInError } from '../../src/console/people/errors.ts';
 import { printingMailer } from '../../src/console/people/mail.ts';
 import { resetLink } from '../../src/console/people/reset-link.ts';
 import { TestClock } from '../accounts/support.ts';
@@ -69,7 +70,8 @@ describe('sign-up', () => {
     ['no address', { email: 'ada' }, 'invalid_email'],
     ['an address that no mail goes to', { email: 'ada@localhost' }, 'invalid_email'],
     ['two addresses in one', { email: 'ada@example.com,eve@example.com' }, 'invalid_email'],
-    ['a short password', { password: '1234567' }, 'password_too_short'],
+    ['a short password', { password: '123456789' }, 'password_too_short'],
+    ['one of the most common passwords', { password: 'Password123' }, 'password_too_common'],
     ['a long password', { password: 'x'.repeat(129) }, 'password_too_long'],
   ])('refuses %s, and writes and mails nothing', async (_, change, code) => {
     await using made = await openTestSignIn();
@@ -94,29 +96,83 @@ describe('sign-up', () => {
     );
   });
 
-  test('by invitation only needs the token of an open invitation of that address', async () => {
+  test('by invitation only is refused without one', async () => {
+    await using made = await openTestSignIn();
+    const sign_in = made.reopen({ sign_up: 'invited' });
+    await expect(sign_in.signUp(visit(), GIVEN)).rejects.toEqual(refusedAs('invitation_needed'));
+    await sign_in.close();
+    expect([await numberOf(made, 'users'), made.smtp.received.length]).toEqual([0, 0]);
+  });
+});
+
+describe('sign-up by an invitation', () => {
+  const INVITED = { name: 'Ada Lovelace', password: NEW_PASSWORD, invitation_token: 'inv' };
+  const accounts = {
+    ensurePersonalOrganization: () => Promise.resolve(),
+    deleteAccount: () => Promise.resolve(),
+    invitedAddress: (token: string) => Promise.resolve(token === 'inv' ? EMAIL : null),
+  };
+
+  test.each(['open', 'invited'] as const)(
+    'proves the address: it signs in at once, and mails nothing, where sign-up is %s',
+    async (sign_up) => {
+      await using made = await openTestSignIn();
+      const sign_in = made.reopen({ sign_up, accounts });
+      expect(await sign_in.hasAccount(EMAIL)).toBe(false);
+      const { user_id, set_cookies } = await sign_in.signUpInvited(visit(), INVITED);
+      expect(await sessionOf(sign_in, cookieOf(set_cookies))).toMatchObject({
+        user_id,
+        email: EMAIL,
+        name: 'Ada Lovelace',
+        is_operator: false,
+      });
+      await signedIn(sign_in, EMAIL, NEW_PASSWORD);
+      expect(await sign_in.hasAccount(EMAIL)).toBe(true);
+      await sign_in.close();
+      expect([made.smtp.received, made.problems]).toEqual([[], []]);
+    },
+  );
+
+  test('takes over an account that somebody else made with the address and never verified', async () => {
     await using made = await openTestSignIn();
     const { smtp } = made;
-    const sign_in = made.reopen({
-      sign_up: 'invited',
-      accounts: {
-        ensurePersonalOrganization: () => Promise.resolve(),
-        deleteAccount: () => Promise.resolve(),
-        invitedAddress: (token) => Promise.resolve(token === 'inv' ? EMAIL : null),
-      },
-    });
-    for (const [email, invitation_token] of [
-      [EMAIL, undefined],
-      [EMAIL, 'other'],
-      ['eve@example.com', 'inv'],
-    ] as const) {
-      await expect(sign_in.signUp(visit(), { ...GIVEN, email, invitation_token })).rejects.toEqual(
-        refusedAs('invitation_needed'),
-      );
-    }
-    await sign_in.signUp(visit(), { ...GIVEN, invitation_token: 'inv' });
-    expect((await smtp.next()).to).toEqual([EMAIL]);
-    expect(smtp.received).toHaveLength(1);
+    await made.sign_in.signUp(visit(), { ...GIVEN, name: 'Eve' });
+    const token = tokenIn(await smtp.next(), 'verify');
+    const sign_in = made.reopen({ accounts });
+    const { set_cookies } = await sign_in.signUpInvited(visit(), INVITED);
+    expect((await sessionOf(sign_in, cookieOf(set_cookies))).name).toBe('Ada Lovelace');
+    expect(await numberOf(made, 'users')).toBe(1);
+    await expect(sign_in.signIn(visit(), GIVEN)).rejects.toEqual(refusedAs('wrong_credentials'));
+    await expect(sign_in.verify(visit(), { token, password: PASSWORD })).rejects.toEqual(
+      refusedAs('link_ended'),
+    );
+  });
+
+  test('changes nothing about a verified account, and makes none for another token', async () => {
+    await using made = await openTestSignIn();
+    await addUser(made);
+    const before = await passwordHashOf(made);
+    const sign_in = made.reopen({ accounts });
+    await expect(sign_in.signUpInvited(visit(), INVITED)).rejects.toEqual(refusedAs('has_account'));
+    await expect(sign_in.signUpInvited(visit(), { ...INVITED, invitation_token: 'other' })).rejects.toEqual(
+      refusedAs('link_ended'),
+    );
+    expect([await passwordHashOf(made), await numberOf(made, 'users')]).toEqual([before, 1]);
+  });
+
+  test('of several at once makes one account', async () => {
+    await using made = await openTestSignIn();
+    const sign_in = made.reopen({ accounts });
+    const told = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        sign_in.signUpInvited(visit(), INVITED).then(
+          () => 'signed in',
+          (error: unknown) => (error instanceof SignInError ? error.code : error),
+        ),
+      ),
+    );
+    expect(told.sort()).toEqual(['has_account', 'has_account', 'has_account', 'signed in']);
+    expect(await numberOf(made, 'users')).toBe(1);
   });
 });
 

@@ -9,19 +9,24 @@ import {
   revokeInvitation,
 } from '../../accounts/invitations.ts';
 import { requirePermission } from '../../accounts/permissions.ts';
+import type { RequestContexts } from '../../http/context.ts';
+import { giveCookies } from './cookies.ts';
 import {
   answerOf,
   Done,
   Email,
   Id,
+  Name,
   nullable,
   OrganizationParams,
+  Password,
   RoleSchema,
   Time,
   Token,
 } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
+import { visitOf } from './visit.ts';
 
 const Invitation = answerOf({
   id: Type.String(),
@@ -91,22 +96,47 @@ export function invitationRoutes(services: ConsoleServices) {
     );
 }
 
+const Joined = answerOf({ organization_id: Type.String() });
+
 /**
- * Returns the routes of an invitation's link: reading it needs only the link, accepting it the invited user's
- * session.
+ * Returns the routes of an invitation's link. Reading it, and making the account of its address, need only the link;
+ * accepting it with an account needs the invited user's session.
  */
-export function offeredInvitationRoutes(services: ConsoleServices) {
+export function offeredInvitationRoutes(services: ConsoleServices, contexts: RequestContexts) {
   return new Elysia({ prefix: '/invitation' })
-    .post('/read', async ({ body: { token } }) => await readInvitation(services, token), {
-      body: Type.Object({ token: Token }),
-      response: answerOf({
-        organization_id: Type.String(),
-        organization_name: Type.String(),
-        email: Type.String(),
-        role: RoleSchema,
-        expires_at_ms: Time,
-      }),
-    })
+    .post(
+      '/read',
+      async ({ body: { token } }) => {
+        const offered = await readInvitation(services, token);
+        return { ...offered, has_account: await services.sign_in.hasAccount(offered.email) };
+      },
+      {
+        body: Type.Object({ token: Token }),
+        response: answerOf({
+          organization_id: Type.String(),
+          organization_name: Type.String(),
+          email: Type.String(),
+          role: RoleSchema,
+          expires_at_ms: Time,
+          has_account: Type.Boolean(),
+        }),
+      },
+    )
+    .post(
+      '/sign-up',
+      async ({ request, set, body: { token, name, password } }) => {
+        await readInvitation(services, token);
+        const given = { name, password, invitation_token: token };
+        const { user_id, ...cookies } = await services.sign_in.signUpInvited(
+          visitOf(contexts, request),
+          given,
+        );
+        giveCookies(set, cookies);
+        const { organization_id } = await acceptInvitation(services, { kind: 'user', user_id }, token);
+        return { organization_id };
+      },
+      { body: Type.Object({ token: Token, name: Name, password: Password }), response: Joined },
+    )
     .use(signedIn(services))
     .post(
       '/accept',
@@ -114,6 +144,6 @@ export function offeredInvitationRoutes(services: ConsoleServices) {
         const { organization_id } = await acceptInvitation(services, actor, token);
         return { organization_id };
       },
-      { body: Type.Object({ token: Token }), response: answerOf({ organization_id: Type.String() }) },
+      { body: Type.Object({ token: Token }), response: Joined },
     );
 }

@@ -23,6 +23,8 @@ const Session = answerOf({
 const NoSession = answerOf({
   user: Type.Null(),
   sign_up: Type.Union([Type.Literal('open'), Type.Literal('invited')]),
+  /** True if the browser has the cookie of a session that is no more. */
+  has_ended: Type.Boolean(),
 });
 
 /** Returns the route of the present session, and those of every way to get one, which need none. */
@@ -34,7 +36,10 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
       '/session',
       async ({ request, set }) => {
         const session = await sign_in.sessionOf(request.headers);
-        if (session === null) return { user: null, sign_up: sign_in.sign_up };
+        if (session === null) {
+          const has_ended = await sign_in.isCookieSigned(request.headers);
+          return { user: null, sign_up: sign_in.sign_up, has_ended };
+        }
         giveCookies(set, session);
         return shown(session, await organizationsOf(services, session.user_id));
       },
@@ -51,7 +56,6 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
           name: Name,
           email: Email,
           password: Password,
-          invitation_token: Type.Optional(Token),
         }),
         response: Done,
       },

@@ -5,13 +5,13 @@ import { EmptyState } from './components/states.tsx';
 import { ROLE_NAMES } from './members/role-names.ts';
 import { organizationPath } from './page.ts';
 import { navigate } from './router.ts';
-import { organizations } from './session.ts';
+import { lastShownOrganization, organizations } from './session.ts';
 
-/** The first page: the reader's only organization, or a list of them. */
+/** The first page: the reader's only organization or the one that was open last, or else a list of them. */
 export default function Home() {
   const all = organizations.value;
-  const [only] = all;
-  const overview = all.length === 1 && only !== undefined ? organizationPath(only.id, 'overview') : null;
+  const opened = all.length === 1 ? all[0] : lastShownOrganization();
+  const overview = opened === undefined ? null : organizationPath(opened.id, 'overview');
   useEffect(() => {
     if (overview !== null) navigate(overview, { replace: true });
   }, [overview]);

@@ -10,8 +10,8 @@ export interface KeptInvitation {
 }
 
 /**
- * Stores the invitation while its reader signs in, or signs up and returns by another mail. Its token is
- * therefore in no address on the way. The token alone is not enough: the invited address must be signed in.
+ * Stores the invitation while its reader signs in, so that its token is in no address on the way. The token alone is
+ * not enough where the invited address has an account: it must be signed in.
  */
 export function keepInvitation({ token, email }: KeptInvitation): void {
   try {
@@ -29,15 +29,6 @@ export function keptInvitation(): KeptInvitation | null {
   } catch {
     return null;
   }
-}
-
-/**
- * Returns the token of the stored invitation if it is for that address, because several people may use one
- * browser.
- */
-export function keptInvitationFor(email: string | null): string | null {
-  const kept = keptInvitation();
-  return kept !== null && kept.email.toLowerCase() === email?.toLowerCase() ? kept.token : null;
 }
 
 /** Removes the stored invitation if it has this token. */

@@ -1,6 +1,8 @@
 import { api, asApiError, call } from './client.ts';
 import { ButtonLink } from './components/button.tsx';
+import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
+import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { EmptyState, LoadedView } from './components/states.tsx';
@@ -38,6 +40,9 @@ async function answered<Answer>(token: string, answer: Promise<Answer>): Promise
   }
 }
 
+/** The invitation, as the service describes it to the holder of its link. */
+type Offered = NonNullable<Awaited<ReturnType<typeof api.invitation.read.post>>['data']>;
+
 function Invited({ token }: { readonly token: string }) {
   const invitation = useLoaded(async () => {
     const offered = await answered(token, call(api.invitation.read.post({ token })));
@@ -46,43 +51,94 @@ function Invited({ token }: { readonly token: string }) {
   }, [token]);
   return (
     <LoadedView loaded={invitation}>
-      {({ organization_id, organization_name, email, role }) => (
+      {(offered) => (
         <>
           <PageHeader
-            title={`Join ${organization_name}`}
-            description={`${email} is invited as ${ROLE_NAMES[role].toLowerCase()}.`}
+            title={`Join ${offered.organization_name}`}
+            description={`${offered.email} is invited as ${ROLE_NAMES[offered.role].toLowerCase()}.`}
           />
-          {session.value.state !== 'signed_in' ? (
+          {session.value.state === 'signed_in' ? (
+            <JoinSignedIn offered={offered} token={token} email={session.value.user.email} />
+          ) : offered.has_account ? (
             <div class="form-actions">
-              <ButtonLink href={`/console/sign-in?${new URLSearchParams({ return: INVITATION_PATH })}`}>
-                Sign in
-              </ButtonLink>
-              <ButtonLink kind="primary" href={`/console/sign-up?${new URLSearchParams({ email })}`}>
-                Create an account
+              <ButtonLink
+                kind="primary"
+                href={`/console/sign-in?${new URLSearchParams({ return: INVITATION_PATH })}`}
+              >
+                Sign in to join
               </ButtonLink>
             </div>
-          ) : session.value.user.email.toLowerCase() === email.toLowerCase() ? (
-            <Form
-              submit="Join"
-              onSubmit={async () => {
-                await answered(token, call(api.invitation.accept.post({ token })));
-                forgetInvitation(token);
-                await loadSession();
-                showToast(`You are now a member of ${organization_name}.`);
-                navigate(organizationPath(organization_id, 'usage'), { replace: true });
-              }}
-            >
-              {null}
-            </Form>
           ) : (
-            <Form submit="Sign out" onSubmit={() => signOut(INVITATION_PATH)}>
-              <Notice tone="warning" title={`You are signed in as ${session.value.user.email}.`}>
-                The invitation is for {email}: sign out, and go on with that address.
-              </Notice>
-            </Form>
+            <JoinNew offered={offered} token={token} />
           )}
         </>
       )}
     </LoadedView>
   );
+}
+
+/** The way of somebody who is signed in already. */
+function JoinSignedIn({
+  offered,
+  token,
+  email,
+}: {
+  readonly offered: Offered;
+  readonly token: string;
+  readonly email: string;
+}) {
+  if (email.toLowerCase() !== offered.email.toLowerCase()) {
+    return (
+      <Form submit="Sign out" onSubmit={() => signOut(INVITATION_PATH)}>
+        <Notice tone="warning" title={`You are signed in as ${email}.`}>
+          The invitation is for {offered.email}: sign out, and go on with that address.
+        </Notice>
+      </Form>
+    );
+  }
+  return (
+    <Form
+      submit="Join"
+      onSubmit={async () => {
+        await answered(token, call(api.invitation.accept.post({ token })));
+        await enter(offered, token);
+      }}
+    >
+      {null}
+    </Form>
+  );
+}
+
+/** The account of an invited address and its membership in one step: the mailed link has proved the address. */
+function JoinNew({ offered, token }: { readonly offered: Offered; readonly token: string }) {
+  return (
+    <Form
+      submit="Create account and join"
+      fields={['name', 'password']}
+      onSubmit={async (values) => {
+        const account = { token, name: values.text('name'), password: values.exact('password') };
+        await answered(token, call(api.invitation['sign-up'].post(account)));
+        await enter(offered, token);
+      }}
+    >
+      <TextField
+        label="E-mail"
+        name="email"
+        type="email"
+        autocomplete="username"
+        value={offered.email}
+        is_disabled
+      />
+      <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
+      <NewPasswordField name="password" />
+    </Form>
+  );
+}
+
+/** Shows the organization to its new member. */
+async function enter({ organization_id, organization_name }: Offered, token: string): Promise<void> {
+  forgetInvitation(token);
+  await loadSession();
+  showToast(`You are now a member of ${organization_name}.`);
+  navigate(organizationPath(organization_id, 'overview'), { replace: true });
 }

@@ -10,7 +10,7 @@ type SignedIn = Exclude<SessionAnswer, { user: null }>;
 type SessionState =
   | { readonly state: 'loading' }
   | { readonly state: 'failed'; readonly error: ApiError }
-  | { readonly state: 'signed_out'; readonly sign_up: 'open' | 'invited' }
+  | { readonly state: 'signed_out'; readonly sign_up: 'open' | 'invited'; readonly has_ended: boolean }
   | ({ readonly state: 'signed_in' } & SignedIn);
 
 export type Organization = SignedIn['organizations'][number];
@@ -31,25 +31,35 @@ export const organization = computed(() => {
 
 const LAST_STORED_AS = 'tds-organization';
 
-// The account's page belongs to no organization, and leads back to the last one.
+// A new tab and the next sign-in open it again. The tab's own comes first where two tabs show different ones.
 effect(() => {
   if (organization.value === undefined) return;
-  try {
-    sessionStorage.setItem(LAST_STORED_AS, organization.value.id);
-  } catch {
-    // A browser that stores nothing shows the first organization.
+  for (const storage of ['sessionStorage', 'localStorage'] as const) {
+    try {
+      window[storage].setItem(LAST_STORED_AS, organization.value.id);
+    } catch {
+      // A browser that stores nothing shows the list of organizations.
+    }
   }
 });
 
-/** The organization that was shown last in this tab, or else the reader's first. */
-export function lastOrganization(): Organization | undefined {
-  const all = organizations.value;
-  try {
-    const last_id = sessionStorage.getItem(LAST_STORED_AS);
-    return all.find(({ id }) => id === last_id) ?? all[0];
-  } catch {
-    return all[0];
+/** The organization that was shown last in this tab, or else in this browser; undefined where the reader has none such. */
+export function lastShownOrganization(): Organization | undefined {
+  for (const storage of ['sessionStorage', 'localStorage'] as const) {
+    try {
+      const last_id = window[storage].getItem(LAST_STORED_AS);
+      const last = organizations.value.find(({ id }) => id === last_id);
+      if (last !== undefined) return last;
+    } catch {
+      // As if nothing were stored.
+    }
   }
+  return undefined;
+}
+
+/** The organization that was shown last, or else the reader's first. */
+export function lastOrganization(): Organization | undefined {
+  return lastShownOrganization() ?? organizations.value[0];
 }
 
 /** True if the reader's role in the shown organization has a permission. The server checks every action again. */
@@ -64,7 +74,7 @@ export async function loadSession(): Promise<void> {
     setCsrfToken(answer.user === null ? null : answer.csrf_token);
     session.value =
       answer.user === null
-        ? { state: 'signed_out', sign_up: answer.sign_up }
+        ? { state: 'signed_out', sign_up: answer.sign_up, has_ended: answer.has_ended }
         : { state: 'signed_in', ...answer };
   } catch (error) {
     session.value = { state: 'failed', error: asApiError(error) };

@@ -7,14 +7,10 @@ import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { attempt, showToast } from './components/toast.tsx';
-import { INVITATION_PATH, keptInvitationFor } from './invitation-link.ts';
-import { query } from './router.ts';
 import { session } from './session.ts';
 
 /** The form that creates an account; the link in the e-mail that follows verifies the address. */
 export default function SignUp() {
-  const invited_email = query.value.get('email');
-  const invitation_token = keptInvitationFor(invited_email);
   const [sent_to, setSentTo] = useState<string>();
   const is_closed = session.value.state === 'signed_out' && session.value.sign_up === 'invited';
 
@@ -42,7 +38,7 @@ export default function SignUp() {
       </>
     );
   }
-  if (is_closed && invitation_token === null) {
+  if (is_closed) {
     return (
       <>
         <PageHeader title="Accounts are by invitation" />
@@ -64,33 +60,16 @@ export default function SignUp() {
         onSubmit={async (values) => {
           const email = values.text('email');
           const account = { name: values.text('name'), email, password: values.exact('password') };
-          await call(
-            api['sign-up'].post(invitation_token === null ? account : { ...account, invitation_token }),
-          );
+          await call(api['sign-up'].post(account));
           setSentTo(email);
         }}
       >
         <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
-        <TextField
-          label="E-mail"
-          name="email"
-          type="email"
-          autocomplete="username"
-          is_required
-          {...(invited_email === null ? {} : { value: invited_email })}
-        />
+        <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
         <NewPasswordField name="password" />
       </Form>
       <p class="form-links">
-        <a
-          href={
-            invitation_token === null
-              ? '/console/sign-in'
-              : `/console/sign-in?${new URLSearchParams({ return: INVITATION_PATH })}`
-          }
-        >
-          Sign in instead
-        </a>
+        <a href="/console/sign-in">Sign in instead</a>
       </p>
     </>
   );

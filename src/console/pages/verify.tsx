@@ -5,10 +5,9 @@ import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { showToast } from './components/toast.tsx';
-import { INVITATION_PATH, keptInvitationFor } from './invitation-link.ts';
 import { useLinkToken } from './link-token.ts';
 import { navigate } from './router.ts';
-import { loadSession, session } from './session.ts';
+import { loadSession } from './session.ts';
 
 /**
  * A form that verifies an address by the token of the e-mail and the password; without a token, one that
@@ -33,7 +32,7 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
           await call(api.verify.post({ token, password: values.exact('password') }));
           await loadSession();
           showToast('Your address is verified.');
-          navigate(isInvited() ? INVITATION_PATH : '/console', { replace: true });
+          navigate('/console', { replace: true });
         }}
       >
         <CurrentPasswordField />
@@ -51,14 +50,6 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
       </p>
     </>
   );
-}
-
-/**
- * Returns true if the stored invitation is for the signed-in person; another user of this browser may have
- * stored it.
- */
-function isInvited(): boolean {
-  return session.value.state === 'signed_in' && keptInvitationFor(session.value.user.email) !== null;
 }
 
 function RequestLink() {

@@ -4,14 +4,12 @@ import { constantTimeEqual, makeSignature } from 'better-auth/crypto';
 import { betterAuth } from 'better-auth/minimal';
 import type { Identifiers, IdKind } from '../../identifiers.ts';
 import { withHashedTokens } from './hashed-tokens.ts';
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from './password-rules.ts';
 
 /** The time after its last use at which a session ends. */
 export const SESSION_S = 14 * 24 * 3_600;
 /** The shortest interval between two extensions of a session in use. */
 export const SESSION_UPDATE_S = 300;
-
-export const PASSWORD_LENGTH_MIN = 8;
-export const PASSWORD_LENGTH_MAX = 128;
 
 /** The path of cookies, so that no request of the API has them. */
 const COOKIE_PATH = '/console';

@@ -16,8 +16,6 @@ import {
   type BetterAuth,
   isCookieSigned,
   openBetterAuth,
-  PASSWORD_LENGTH_MAX,
-  PASSWORD_LENGTH_MIN,
   type PasswordHashing,
   SESSION_S,
   SESSION_UPDATE_S,
@@ -27,6 +25,7 @@ import { LinkTokens, NOBODY } from './link-tokens.ts';
 import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
 import { existingAccountMail, resetMail, verificationMail } from './mails.ts';
+import { checkNewPassword } from './password-rules.ts';
 import type { Cookies, OwnSession, SignedIn, SignIn, SignUpRule, Visit } from './sign-in.ts';
 
 /** The most work after responses at once; each piece hashes a password or sends a mail. */
@@ -119,28 +118,50 @@ export class PasswordSignIn implements SignIn {
     return this.#parts.sign_up;
   }
 
-  async signUp(
+  signUp(
     { client_address }: Visit,
-    given: {
-      readonly name: string;
-      readonly email: string;
-      readonly password: string;
-      readonly invitation_token?: string | undefined;
-    },
+    given: { readonly name: string; readonly email: string; readonly password: string },
   ): Promise<void> {
-    const { password } = given;
-    const name = checkedName(given.name);
-    const email = checkedMailbox(given.email);
-    checkPassword(password);
-    this.#attempts.ofAddress('sign_up', client_address);
-    if (this.sign_up === 'invited') await this.#requireInvitation(email, given.invitation_token);
-    this.#attempts.onAccount('mailbox', email);
-    this.#afterAnswer(async () => {
-      using _slot = await this.#sign_ups.take(email);
-      await this.#hashing.run(client_address, async () => {
-        await this.#auth.api.signUpEmail({ body: { name, email, password } });
+    return Promise.try(() => {
+      if (this.sign_up === 'invited') throw new SignInError('invitation_needed');
+      const { password } = given;
+      const name = checkedName(given.name);
+      const email = checkedMailbox(given.email);
+      checkNewPassword(password);
+      this.#attempts.ofAddress('sign_up', client_address);
+      this.#attempts.onAccount('mailbox', email);
+      this.#afterAnswer(async () => {
+        using _slot = await this.#sign_ups.take(email);
+        await this.#hashing.run(client_address, async () => {
+          await this.#auth.api.signUpEmail({ body: { name, email, password } });
+        });
       });
     });
+  }
+
+  async signUpInvited(
+    visit: Visit,
+    given: { readonly name: string; readonly password: string; readonly invitation_token: string },
+  ): Promise<Cookies & { readonly user_id: string }> {
+    const { password } = given;
+    const name = checkedName(given.name);
+    checkNewPassword(password);
+    this.#attempts.ofAddress('sign_up', visit.client_address);
+    const invited = await this.#parts.accounts.invitedAddress(given.invitation_token);
+    if (invited === null) throw new SignInError('link_ended');
+    const email = checkedMailbox(invited);
+    using _slot = await this.#sign_ups.take(email);
+    return await this.#scheduled(visit, async () => {
+      const user_id = await this.#createProven(email, name, password);
+      return { user_id, ...(await this.#newSession(visit, email, password)) };
+    });
+  }
+
+  async hasAccount(email: string): Promise<boolean> {
+    const { internalAdapter } = await this.#auth.$context;
+    const user = await this.#findUser(email);
+    if (user === null || !user.emailVerified) return false;
+    return (await internalAdapter.findCredentialAccount(user.id)) !== null;
   }
 
   requestVerification({ client_address }: Visit, given: string): Promise<void> {
@@ -251,7 +272,7 @@ export class PasswordSignIn implements SignIn {
     visit: Visit,
     given: { readonly current_password: string; readonly new_password: string },
   ): Promise<Cookies> {
-    checkPassword(given.new_password);
+    checkNewPassword(given.new_password);
     const session = await this.#requireSession(visit);
     const giveBack = this.#attempts.onAccount('own_password', session.user_id);
     return await this.#scheduled(visit, () => this.#changePassword(visit, session, given, giveBack));
@@ -296,7 +317,7 @@ export class PasswordSignIn implements SignIn {
     visit: Visit,
     { token, new_password }: { readonly token: string; readonly new_password: string },
   ): Promise<void> {
-    checkPassword(new_password);
+    checkNewPassword(new_password);
     this.#attempts.ofAddress('link', visit.client_address);
     await this.#scheduled(visit, () =>
       told(this.#auth.api.resetPassword({ body: { token, newPassword: new_password } })),
@@ -396,9 +417,21 @@ export class PasswordSignIn implements SignIn {
     return session;
   }
 
-  async #requireInvitation(email: string, token: string | undefined): Promise<void> {
-    const invited = token === undefined ? null : await this.#parts.accounts.invitedAddress(token);
-    if (invited !== email) throw new SignInError('invitation_needed');
+  /**
+   * Returns the id of the user of an address whose mails this person reads, with that password from now on. An account
+   * that nobody has proved to own is taken over, as by a reset. Rejects with `has_account`.
+   */
+  async #createProven(email: string, name: string, password: string): Promise<string> {
+    const { internalAdapter } = await this.#auth.$context;
+    if (await this.hasAccount(email)) throw new SignInError('has_account');
+    const found = await this.#findUser(email);
+    const { id } =
+      found ??
+      (await internalAdapter.createUser({ email, name, emailVerified: false }, { method: 'email-password' }));
+    if (found !== null) await internalAdapter.updateUser(id, { name });
+    const token = await this.#tokens.issue('reset-password', id);
+    await told(this.#auth.api.resetPassword({ body: { token, newPassword: password } }));
+    return id;
   }
 
   /** Does work for a requested mail to an address in the background, within the limits. */
@@ -549,12 +582,6 @@ function checkedMailbox(given: string): string {
   const email = checkedEmail(given);
   if (!MAILBOX.test(email)) throw new AccountError('invalid_email');
   return email;
-}
-
-/** Throws `password_too_short`, `password_too_long`. */
-function checkPassword(password: string): void {
-  if (password.length < PASSWORD_LENGTH_MIN) throw new SignInError('password_too_short');
-  if (password.length > PASSWORD_LENGTH_MAX) throw new SignInError('password_too_long');
 }
 
 /** Returns the few headers of a request that better-auth needs. */

@@ -66,19 +66,29 @@ export interface SignIn {
    * Accepts a sign-up. Resolves before any lookup. A new address gets a mail with the link that verifies it.
    * An address with an account gets a mail that says so. Nobody is signed in by it.
    *
-   * Where sign-up needs an invitation, the token must belong to an open invitation of that address
-   * (`invitation_needed`). Rejects with `invalid_name`, `invalid_email`, `password_too_short`,
-   * `password_too_long`, `invitation_needed`, `too_busy`.
+   * Rejects with `invitation_needed` where sign-up needs an invitation, and with `invalid_name`, `invalid_email`,
+   * `password_too_short`, `password_too_long`, `password_too_common`, `too_busy`.
    */
   signUp(
     visit: Visit,
-    given: {
-      readonly name: string;
-      readonly email: string;
-      readonly password: string;
-      readonly invitation_token?: string | undefined;
-    },
+    given: { readonly name: string; readonly email: string; readonly password: string },
   ): Promise<void>;
+
+  /**
+   * Makes the account of an invited address, and signs in. No other mail is needed, because only a reader of its
+   * mails has the token of an open invitation. An account that was never verified gets this name and password.
+   * Rejects with `link_ended`, `has_account`, and as `signUp` does.
+   */
+  signUpInvited(
+    visit: Visit,
+    given: { readonly name: string; readonly password: string; readonly invitation_token: string },
+  ): Promise<Cookies & { readonly user_id: string }>;
+
+  /**
+   * Returns true if an address has a verified account with a password; only for a person who has proved to read its
+   * mails.
+   */
+  hasAccount(email: string): Promise<boolean>;
 
   /**
    * Mails the verification link again, if there is an unverified account. Resolves before any lookup. Rejects
@@ -127,7 +137,8 @@ export interface SignIn {
 
   /**
    * Changes the password and ends all sessions; the cookies are those of a new one, with another CSRF token.
-   * Rejects with `not_signed_in`, `wrong_password`, `password_too_short`, `password_too_long`.
+   * Rejects with `not_signed_in`, `wrong_password`, `password_too_short`, `password_too_long`,
+   * `password_too_common`.
    */
   changePassword(
     visit: Visit,
@@ -143,7 +154,7 @@ export interface SignIn {
   /**
    * Sets the password by the token of a reset link (`/console/reset#token=…`), once. Ends all sessions of the
    * user and verifies the address. It signs nobody in. Rejects with `link_ended`, `password_too_short`,
-   * `password_too_long`.
+   * `password_too_long`, `password_too_common`.
    */
   reset(visit: Visit, given: { readonly token: string; readonly new_password: string }): Promise<void>;
 

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
+import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { createOrganization } from '../../../src/accounts/organizations.ts';
 import { chromiumPath } from '../../support/chromium.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS } from '../browser.ts';
 import { addPerson, mailedToken, PASSWORD, startTestConsole, type TestConsole } from '../people.ts';
 import { pressOn, typeForm } from './keyboard.ts';
@@ -149,10 +152,102 @@ describe.skipIf(program === null)('people in a real browser', () => {
     // A load in the background may find the ended session first, and take the page away.
     const pressed = page.evaluate("document.querySelector('form button[type=submit]')?.click()");
     await Promise.all([page.waitForURL(/\/console\/sign-in/), pressed.catch(() => {})]);
+    await page.getByText('Your session has ended').waitFor();
+    expect(await opened.seriousFindings()).toEqual([]);
     await signInAs(page, grace.email, PASSWORD);
     await shown(page, 'Your account');
     expect(page.url()).toBe(`${made.service.server.address}${wanted}`);
     expect(complaints(opened)).toEqual([]);
+  });
+
+  test('sign-in says nothing of a session that its owner ended, and nothing at a first visit', async () => {
+    const vera = await addPerson(made, { email: 'vera@example.com' });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console/account');
+    await shown(page, 'Sign in');
+    expect(await page.getByText('Your session has ended').count()).toBe(0);
+    await signInAs(page, vera.email, PASSWORD);
+    await shown(page, 'Your account');
+    await chooseOfAccount(page, 'Sign out');
+    await shown(page, 'Sign in');
+    expect(await page.getByText('Your session has ended').count()).toBe(0);
+  });
+
+  test('a password can be shown, and hidden again, by keyboard', async () => {
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console/sign-in');
+    await shown(page, 'Sign in');
+    const field = page.getByLabel('Password', { exact: true });
+    const show = page.getByRole('button', { name: 'Show' });
+    await field.fill('what I type');
+    expect(await field.getAttribute('type')).toBe('password');
+    await pressOn(page, show);
+    expect([await field.getAttribute('type'), await show.getAttribute('aria-pressed')]).toEqual([
+      'text',
+      'true',
+    ]);
+    expect([await field.inputValue(), await opened.seriousFindings()]).toEqual(['what I type', []]);
+    await opened.photograph('password-shown');
+    await pressOn(page, show);
+    expect(await field.getAttribute('type')).toBe('password');
+  });
+
+  test('somebody whose address is not verified gets the link again from the sign-in page', async () => {
+    const email = 'unverified@example.com';
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console/sign-up');
+    await shown(page, 'Create an account');
+    await typeForm(page, { Name: 'Una', 'E-mail': email, Password: PASSWORD });
+    await shown(page, 'Look into your mailbox');
+    const first = await mailedToken(made, email);
+    await open(page, '/console/sign-in');
+    await signInAs(page, email, PASSWORD);
+    await page.getByRole('button', { name: 'Send the link again' }).click();
+    await page.getByText(`A new link is on its way to ${email}.`).first().waitFor();
+    await eventually(() => made.mails.filter(({ to }) => to === email).length === 2);
+    const second = await mailedToken(made, email);
+    expect(second).not.toBe(first);
+    await open(page, `/console/verify#token=${second}`);
+    await shown(page, 'Verify your address');
+    await typeForm(page, { Password: PASSWORD });
+    await page.getByRole('button', { name: 'Account: Una' }).waitFor();
+  });
+
+  test('a password that everybody tries first is refused beside its field', async () => {
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console/sign-up');
+    await shown(page, 'Create an account');
+    await typeForm(page, { Name: 'Una', 'E-mail': 'common@example.com', Password: 'qwerty123456' });
+    await page.getByRole('alert').getByText('This password is one of the most common').waitFor();
+    expect(await page.getByLabel('Password', { exact: true }).getAttribute('aria-invalid')).toBe('true');
+  });
+
+  test('a new tab and the next sign-in open the last organization again', async () => {
+    const nina = await addPerson(made, { email: 'nina@example.com' });
+    const organization = await createOrganization(made.service.accounts, OPERATOR, {
+      name: 'Second Organization',
+      owner_user_id: nina.user_id,
+    });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console');
+    await signInAs(page, nina.email, PASSWORD);
+    await shown(page, 'Your organizations');
+    await page.getByRole('link', { name: 'Second Organization' }).click();
+    const overview = `${made.service.server.address}/console/o/${organization.id}/overview`;
+    await page.waitForURL(overview);
+    await page.getByRole('button', { name: 'Organization: Second Organization' }).waitFor();
+    const tab = await page.context().newPage();
+    await open(tab, '/console');
+    await tab.waitForURL(overview);
+    await tab.close();
+    await chooseOfAccount(page, 'Sign out');
+    await signInAs(page, nina.email, PASSWORD);
+    await page.waitForURL(overview);
   });
 
   test('sign-in leads to no other place than a page of the console', async () => {
@@ -181,7 +276,6 @@ describe.skipIf(program === null)('people in a real browser', () => {
       for (const [path, heading] of [
         ['/console/sign-in', 'Sign in'],
         ['/console/sign-up', 'Create an account'],
-        ['/console/sign-up?email=ada@example.com', 'Create an account'],
         ['/console/reset', 'Reset your password'],
         ['/console/reset#token=none', 'Choose a new password'],
         ['/console/verify', 'Verify your address'],

@@ -152,7 +152,7 @@ describe.skipIf(program === null)('the token of a mailed link is in no address a
     await expectNone(watched, token);
   });
 
-  test('that invites; on the way through sign-up and sign-in the invitation is kept, reloads included', async () => {
+  test('that invites; on the way through sign-in the invitation is kept, reloads included', async () => {
     const host = await addPerson(made, { email: 'host@example.com', name: 'Hosts' });
     const { email } = await addPerson(made, { email: 'guest@example.com' });
     const invited = { email, role: 'developer' };
@@ -164,9 +164,7 @@ describe.skipIf(program === null)('the token of a mailed link is in no address a
     const token = await open(opened, link, 'Join Hosts');
     await page.reload();
     await page.getByRole('heading', { name: 'Join Hosts' }).waitFor();
-    await page.getByRole('link', { name: 'Create an account' }).click();
-    await page.reload();
-    await page.getByRole('link', { name: 'Sign in instead' }).click();
+    await page.getByRole('link', { name: 'Sign in to join' }).click();
     await page.reload();
     await page.getByLabel('E-mail').fill(email);
     await page.getByLabel('Password').fill(PASSWORD);

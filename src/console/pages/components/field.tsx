@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import { useId } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import { useForm } from './form.tsx';
+import { Icon } from './icon.tsx';
 
 interface FieldProps {
   readonly label: string;
@@ -101,6 +102,38 @@ interface TextFieldProps extends FieldProps {
   readonly onInput?: (value: string) => void;
 }
 
+/** A shown password is still none that a browser may capitalize, or send to a service that checks its spelling. */
+const PASSWORD_PROPS = { spellcheck: false, autocapitalize: 'none' } as const;
+
+function frameClass(has_prefix: boolean, has_button: boolean): string {
+  return `input-frame${has_prefix ? ' has-prefix' : ''}${has_button ? ' has-button' : ''}`;
+}
+
+/** Shows the password of a field, or hides it again. */
+function ShowButton({
+  of,
+  is_shown,
+  onPress,
+}: {
+  readonly of: string;
+  readonly is_shown: boolean;
+  readonly onPress: () => void;
+}) {
+  return (
+    <button
+      type="button"
+      class="show-button"
+      aria-controls={of}
+      aria-pressed={is_shown}
+      title={is_shown ? 'Hide' : 'Show'}
+      onClick={onPress}
+    >
+      <Icon name={is_shown ? 'eye-off' : 'eye'} />
+      <span class="visually-hidden">Show</span>
+    </button>
+  );
+}
+
 /** A field of one line. */
 export function TextField({
   type = 'text',
@@ -117,10 +150,12 @@ export function TextField({
   onInput,
   ...field
 }: TextFieldProps) {
+  const [is_shown, setShown] = useState(false);
+  const is_password = type === 'password';
   return (
     <Frame field={field}>
       {(described) => (
-        <span class={prefix === undefined ? 'input-frame' : 'input-frame has-prefix'}>
+        <span class={frameClass(prefix !== undefined, is_password)}>
           {prefix !== undefined && (
             <span class="input-prefix" aria-hidden="true">
               {prefix}
@@ -128,7 +163,7 @@ export function TextField({
           )}
           <input
             {...described}
-            {...TYPES[type]}
+            {...TYPES[is_shown ? 'text' : type]}
             {...valueProps(value, onInput)}
             placeholder={placeholder}
             autocomplete={autocomplete}
@@ -138,8 +173,12 @@ export function TextField({
             min={min}
             max={max}
             inputMode={inputmode}
+            {...(is_password ? PASSWORD_PROPS : {})}
             onInput={(event) => onInput?.(event.currentTarget.value)}
           />
+          {is_password && (
+            <ShowButton of={described.id} is_shown={is_shown} onPress={() => setShown(!is_shown)} />
+          )}
         </span>
       )}
     </Frame>

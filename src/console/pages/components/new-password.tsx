@@ -1,7 +1,7 @@
 import { TextField } from './field.tsx';
 
-/** The lengths that better-auth accepts by default. */
-const LENGTH_MIN = 8;
+/** The lengths that sign-in accepts. */
+const LENGTH_MIN = 10;
 const LENGTH_MAX = 128;
 
 /** The field for a new password. */
@@ -20,7 +20,7 @@ export function NewPasswordField({
       autocomplete="new-password"
       length_min={LENGTH_MIN}
       length_max={LENGTH_MAX}
-      help={`At least ${LENGTH_MIN} characters.`}
+      help={`At least ${LENGTH_MIN} characters, and none of the most common passwords.`}
       is_required
     />
   );
