@@ -4,6 +4,7 @@ import { InvalidCriteria } from '../questions/question-fields.ts';
 import { ignoredFields } from './ignored-fields.ts';
 import { imageRefusal } from './images.ts';
 import { DecisionRefusal } from './refusal.ts';
+import type { DecisionRecord } from './schemas.ts';
 
 /** A client's question: its id, the question for the model, and the threshold for a yes/no answer. */
 export interface RequestedQuestion {
@@ -14,7 +15,7 @@ export interface RequestedQuestion {
 
 /** A request with valid fields. */
 export interface DecisionRequest {
-  readonly state: JsonValue;
+  readonly state: DecisionRecord;
   readonly questions: readonly RequestedQuestion[];
   readonly mode: Mode;
   /**
@@ -47,8 +48,7 @@ export function modelOf(body: JsonObject<JsonValue>, default_model: string | nul
  * first).
  */
 export function missingField(body: JsonObject<JsonValue>): DecisionRefusal | null {
-  const state = body.get('state');
-  if (typeof state !== 'string' && (typeof state !== 'object' || state === null)) {
+  if (!isRecord(body.get('state'))) {
     return new DecisionRefusal('missing_state', { param: 'state' });
   }
   const questions = body.get('questions');
@@ -56,6 +56,10 @@ export function missingField(body: JsonObject<JsonValue>): DecisionRefusal | nul
     return new DecisionRefusal('missing_questions', { param: 'questions' });
   }
   return null;
+}
+
+function isRecord(value: JsonValue | undefined): value is DecisionRecord {
+  return typeof value === 'string' || (typeof value === 'object' && value !== null);
 }
 
 /**
@@ -71,7 +75,7 @@ export function parseDecisionRequest(
   const state = body.get('state');
   const asked = body.get('questions');
   const missing = missingField(body);
-  if (missing !== null || state === undefined || !isJsonObject(asked)) {
+  if (missing !== null || !isRecord(state) || !isJsonObject(asked)) {
     return missing ?? new DecisionRefusal('missing_questions', { param: 'questions' });
   }
 

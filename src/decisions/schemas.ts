@@ -7,7 +7,8 @@ import { AnyKey } from '../questions/question-fields.ts';
 
 /**
  * The request and response of a decision: the single source of the types in the code and of the OpenAPI
- * document. `request.ts` checks requests, because a schema cannot express the order of codes.
+ * document. `request.ts` checks requests, because a schema cannot express the order of codes. A test holds
+ * that both take the same requests.
  */
 
 export const ModeSchema = Type.Union(
@@ -29,6 +30,9 @@ const questions = Type.Record(AnyKey, QuestionSchema, {
 const state = Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())], {
   description: 'The record. Objects and arrays are rendered compactly as text.',
 });
+
+/** The record of a request, as it is read. */
+export type DecisionRecord = Written<Static<typeof state>>;
 
 /** The value of the header; without it each request is a new one. */
 export const IdempotencyKeySchema = Type.String({ minLength: 1, maxLength: IDEMPOTENCY_KEY_LENGTH_MAX });

@@ -17,8 +17,8 @@ import {
 
 /** A question with several options, of which exactly one is right, in the client's order. */
 export interface ChoiceQuestion {
-  readonly type: 'choice';
-  readonly instructions: JsonValue | undefined;
+  readonly type: AskedChoice['type'];
+  readonly instructions: AskedChoice['instructions'];
   readonly options: readonly { readonly id: string; readonly description: JsonValue }[];
 }
 
@@ -34,6 +34,8 @@ export const ChoiceQuestionSchema = Type.Object(
   },
   { title: 'ChoiceQuestion', description: 'Exactly one of several options.' },
 );
+
+type AskedChoice = Written<Static<typeof ChoiceQuestionSchema>>;
 
 export const ChoiceAnswerSchema = Type.Object(
   {

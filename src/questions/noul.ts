@@ -1,14 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { Written } from '../json/written.ts';
 import { checkProbability, roundToParts, sigmoid } from './probabilities.ts';
 import { Description, Instructions, type ParsedQuestion, Probability } from './question-fields.ts';
 
 /** A yes/no question. `yes` and `no` describe the two answers; undefined where the client did not. */
 export interface NoulQuestion {
-  readonly type: 'noul';
-  readonly instructions: JsonValue | undefined;
-  readonly yes: JsonValue | undefined;
-  readonly no: JsonValue | undefined;
+  readonly type: AskedNoul['type'];
+  readonly instructions: AskedNoul['instructions'];
+  readonly yes: NoulCriteria['yes'];
+  readonly no: NoulCriteria['no'];
 }
 
 export const NoulQuestionSchema = Type.Object(
@@ -37,6 +38,9 @@ export const NoulQuestionSchema = Type.Object(
   },
   { title: 'NoulQuestion', description: 'A yes/no question.' },
 );
+
+type AskedNoul = Written<Static<typeof NoulQuestionSchema>>;
+type NoulCriteria = NonNullable<AskedNoul['criteria']>;
 
 export const NoulAnswerSchema = Type.Object(
   {

@@ -17,9 +17,9 @@ import {
 
 /** A question about a level on an ordered scale, lowest first. */
 export interface ScoreQuestion {
-  readonly type: 'score';
-  readonly instructions: JsonValue | undefined;
-  readonly levels: readonly JsonValue[];
+  readonly type: AskedScore['type'];
+  readonly instructions: AskedScore['instructions'];
+  readonly levels: AskedScore['criteria'];
 }
 
 export const ScoreQuestionSchema = Type.Object(
@@ -34,6 +34,8 @@ export const ScoreQuestionSchema = Type.Object(
   },
   { title: 'ScoreQuestion', description: 'A level on an ordered scale.' },
 );
+
+type AskedScore = Written<Static<typeof ScoreQuestionSchema>>;
 
 export const ScoreAnswerSchema = Type.Object(
   {

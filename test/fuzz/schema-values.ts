@@ -79,14 +79,25 @@ const ENTRIES_MAX = 4;
 
 /**
  * Values of a TypeBox schema, small ones: of the kinds that the service's request schemas are made of. Throws for any
- * other kind, so that a schema that grows a new one is noticed.
+ * other kind, so that a schema that grows a new one is noticed. `each` may mix others among the values of every part.
  */
-export function valuesOf(schema: TSchema): fc.Arbitrary<unknown> {
+export function valuesOf(schema: TSchema, each: Mixed = (values) => values): fc.Arbitrary<unknown> {
+  return each(plainValuesOf(schema, (part) => valuesOf(part, each)));
+}
+
+type Mixed = (values: fc.Arbitrary<unknown>) => fc.Arbitrary<unknown>;
+type ValuesOf = (schema: TSchema) => fc.Arbitrary<unknown>;
+
+function plainValuesOf(schema: TSchema, valuesOf: ValuesOf): fc.Arbitrary<unknown> {
   switch (schema[Kind]) {
     case 'String':
       return fc.oneof(text, text).filter((value) => value.length >= (schema.minLength ?? 0));
     case 'Literal':
       return fc.constant(schema.const);
+    case 'Boolean':
+      return fc.boolean();
+    case 'Integer':
+      return fc.integer({ min: schema.minimum, max: schema.maximum });
     case 'Null':
       return fc.constant(null);
     case 'Unknown':
@@ -96,12 +107,26 @@ export function valuesOf(schema: TSchema): fc.Arbitrary<unknown> {
     case 'Array':
       return fc.array(valuesOf(schema.items), bounds(schema.minItems, schema.maxItems));
     case 'Record':
-      return recordOf(schema);
+      return recordOf(schema, valuesOf);
     case 'Object':
-      return objectOf(schema);
+      return objectOf(schema, valuesOf);
     default:
       throw new Error(`no values for a schema of kind ${schema[Kind]}`);
   }
+}
+
+/** Values that are nearly a schema's: anywhere in one, the value of another part of the schema may stand. */
+export function nearlyValuesOf(schema: TSchema): fc.Arbitrary<unknown> {
+  const others = fc.oneof(...partsOf(schema).map((part) => valuesOf(part)));
+  return valuesOf(schema, (values) =>
+    fc.oneof({ weight: 30, arbitrary: values }, { weight: 1, arbitrary: others }),
+  );
+}
+
+function partsOf(schema: TSchema): readonly TSchema[] {
+  const { anyOf = [], items = [], properties = {}, patternProperties = {} } = schema;
+  const inside = [...anyOf, items, ...Object.values(properties), ...Object.values(patternProperties)].flat();
+  return [schema, ...schemasIn(inside).flatMap(partsOf)];
 }
 
 function schemasIn(value: unknown): TSchema[] {
@@ -113,7 +138,7 @@ function bounds(least = 0, most = Number.POSITIVE_INFINITY) {
   return { minLength: least, maxLength: Math.min(most, Math.max(least, ENTRIES_MAX)) };
 }
 
-function recordOf(schema: TSchema): fc.Arbitrary<unknown> {
+function recordOf(schema: TSchema, valuesOf: ValuesOf): fc.Arbitrary<unknown> {
   const [values] = schemasIn(Object.values(schema.patternProperties ?? {}));
   if (values === undefined) throw new Error('a record without values');
   const { minLength, maxLength } = bounds(schema.minProperties, schema.maxProperties);
@@ -123,7 +148,7 @@ function recordOf(schema: TSchema): fc.Arbitrary<unknown> {
     .map((entries) => Object.fromEntries(entries));
 }
 
-function objectOf(schema: TSchema): fc.Arbitrary<unknown> {
+function objectOf(schema: TSchema, valuesOf: ValuesOf): fc.Arbitrary<unknown> {
   const required: unknown = schema.required ?? [];
   const isRequired = (name: string) => Array.isArray(required) && required.includes(name);
   const properties = Object.entries<TSchema>(schema.properties);

@@ -14,8 +14,15 @@ export type LineId = Static<typeof LineIdSchema>;
 
 const { state, questions, mode, model } = SystemOneRequestSchema.properties;
 
-const RecordLineSchema = Type.Object(
-  { id: Type.Optional(LineIdSchema), state, questions: Type.Optional(questions), mode, model },
+/** A record. Null is the same as absent. */
+export const RecordLineSchema = Type.Object(
+  {
+    id: Type.Optional(LineIdSchema),
+    state,
+    questions: Type.Optional(Type.Union([questions, Type.Null()])),
+    mode,
+    model,
+  },
   {
     description:
       'A record. Questions, mode and model that it has not are those of the first line. Without any model it is decision-1.',

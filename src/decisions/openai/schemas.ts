@@ -8,19 +8,29 @@ import { AnyKey, OPTIONS_MAX, OPTIONS_MIN, Probability } from '../../questions/q
  * specification.
  */
 
-const TextPart = Type.Object(
-  { type: Type.Literal('input_text'), text: Type.String() },
-  { title: 'OpenAiTextPart' },
-);
-const JsonPart = Type.Object(
-  {
-    type: Type.Literal('input_json'),
-    data: Type.Union([Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())]),
-  },
-  { title: 'OpenAiJsonPart' },
+const Part = Type.Union(
+  [
+    Type.Object({ type: Type.Literal('input_text'), text: Type.String() }, { title: 'OpenAiTextPart' }),
+    Type.Object(
+      {
+        type: Type.Literal('input_json'),
+        data: Type.Union([Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())]),
+      },
+      { title: 'OpenAiJsonPart' },
+    ),
+    Type.Object(
+      { type: Type.Literal('output_text'), text: Type.String() },
+      { title: 'OpenAiOutputTextPart' },
+    ),
+    Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }, { title: 'OpenAiRefusalPart' }),
+  ],
+  { title: 'OpenAiPart' },
 );
 
-const Instructions = Type.Union([Type.String(), Type.Array(Type.Union([TextPart, JsonPart]))], {
+/** The parts that OpenAI has in one place only are taken in each. */
+const Content = [Type.String(), Type.Array(Part)];
+
+const Instructions = Type.Union(Content, {
   description: 'The question, in plain English, answerable from the input alone.',
 });
 
@@ -34,23 +44,7 @@ const MessageSchema = Type.Object(
   {
     type: Type.Optional(Type.Union([Type.Literal('message'), Type.Null()])),
     role: Type.Union(['user', 'developer', 'system', 'assistant'].map((role) => Type.Literal(role))),
-    content: Type.Union([
-      Type.String(),
-      Type.Array(
-        Type.Union([
-          TextPart,
-          JsonPart,
-          Type.Object(
-            { type: Type.Literal('output_text'), text: Type.String() },
-            { title: 'OpenAiOutputTextPart' },
-          ),
-          Type.Object(
-            { type: Type.Literal('refusal'), refusal: Type.String() },
-            { title: 'OpenAiRefusalPart' },
-          ),
-        ]),
-      ),
-    ]),
+    content: Type.Union(Content),
   },
   { title: 'OpenAiMessage' },
 );
@@ -80,7 +74,7 @@ const CallOutputSchema = Type.Object(
   {
     type: Type.Union([Type.Literal('function_call_output'), Type.Literal('custom_tool_call_output')]),
     call_id: Type.String({ description: 'The id of an earlier call.' }),
-    output: Type.Union([Type.String(), Type.Array(TextPart)]),
+    output: Type.Union(Content),
   },
   { title: 'OpenAiCallOutput' },
 );
