@@ -170,7 +170,10 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       app.handle(request, client_address, onKnown),
     refuse: (refusal) => {
       const { code, status } = refusal;
-      metrics.requestAnswered({ endpoint: null, model: null, mode: null, code, status });
+      metrics.requestAnswered({
+        ...{ endpoint: null, model: null, mode: null, organization_id: null },
+        ...{ code, status },
+      });
       return errorResponse(identifiers.id('request'), refusal);
     },
     report: (failure) => problems.report({ ...failure, step: 'http' }),

@@ -1,6 +1,8 @@
-import { and, asc, between, count, eq, gte, lt, sql, sum } from 'drizzle-orm';
+import { and, asc, between, count, eq, gte, lt, max, min, type SQL, sql, sum } from 'drizzle-orm';
 import { union } from 'drizzle-orm/pg-core';
+import { fittedSpan } from '../../src/usage/buckets.ts';
 import { endOfDay_ms } from '../../src/usage/days.ts';
+import type { Grouping } from '../../src/usage/groupings.ts';
 import { boundsOf } from '../../src/usage/rolled-up-days.ts';
 import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
 import type {
@@ -135,10 +137,11 @@ async function firstAnswer_ms(executor: Executor, organization_id: string): Prom
   return kept?.time_ms;
 }
 
-async function seriesOf(executor: Executor, question: SeriesQuestion): Promise<UsageSeries> {
+async function seriesOf(executor: Executor, asked: SeriesQuestion): Promise<UsageSeries> {
+  const days = await rolledUpDays(executor, asked);
+  const question = asked.fits_data === true && days.length === 0 ? await fitted(executor, asked) : asked;
   const { from_ms, to_ms } = question;
-  const days = await rolledUpDays(executor, question);
-  const { width_ms, first_ms, buckets: summed } = bucketsWithDays(question, days);
+  const { width_ms, first_ms, groups, buckets: summed } = bucketsWithDays(question, days);
   const latencies = new Map<number | null, LatencyPercentiles>();
   for (const group of await groupsOf(executor, question, { first_ms, width_ms })) {
     const { bucket, status, percentiles } = group;
@@ -150,8 +153,65 @@ async function seriesOf(executor: Executor, question: SeriesQuestion): Promise<U
     total.addSum(sum);
     return { start_ms, ...sum.totals(), latency_ms: latencies.get(index) ?? null };
   });
+  for (const { bucket, grouped, ...sums } of await groupedRows(executor, question, { first_ms, width_ms }))
+    groups.add(grouped, bucket, sums);
   const totals = { ...total.totals(), latency_ms: latencies.get(null) ?? null };
-  return { from_ms, to_ms, bucket_ms: width_ms, buckets, totals };
+  return { from_ms, to_ms, bucket_ms: width_ms, buckets, groups: groups.largest(), totals };
+}
+
+/** Returns the question with the part of its span that has requests. */
+async function fitted(executor: Executor, question: SeriesQuestion): Promise<SeriesQuestion> {
+  const [used] = await executor
+    .select({ first_ms: min(usageRecords.time_ms), last_ms: max(usageRecords.time_ms) })
+    .from(usageRecords)
+    .where(rowsIn(question));
+  const { first_ms = null, last_ms = null } = used ?? {};
+  return first_ms === null || last_ms === null ? question : fittedSpan(question, { first_ms, last_ms });
+}
+
+/** Resolves with the sums by bucket and by the column that groups the requests; none where nothing groups them. */
+async function groupedRows(
+  executor: Executor,
+  question: SeriesQuestion,
+  { first_ms, width_ms }: { readonly first_ms: number; readonly width_ms: number },
+) {
+  if (question.group_by === undefined) return [];
+  const bucket = sql<number>`(${usageRecords.time_ms} - ${first_ms}) / ${width_ms}`.mapWith(Number);
+  const grouped = groupedColumn(usageRecords, question.group_by);
+  return await executor
+    .select({
+      bucket,
+      grouped,
+      requests: count(),
+      input_tokens: sum(usageRecords.input_tokens).mapWith(Number),
+      cost_micros: sum(usageRecords.cost_micros).mapWith(Number),
+    })
+    .from(usageRecords)
+    .where(rowsIn(question))
+    .groupBy(sql`1`, sql`2`);
+}
+
+/** Returns the column of either table by which a chart's requests are grouped. */
+function groupedColumn(table: typeof usageRecords | typeof usageDays, group_by: Grouping): SQL<string> {
+  const columns = {
+    status: table.status,
+    project: table.project_id,
+    key: table.api_key_id,
+    model: table.model,
+    mode: table.mode,
+  };
+  return sql<string>`${columns[group_by]}::text`;
+}
+
+/** Returns the conditions on the rows of a question. */
+function rowsIn(question: SeriesQuestion): SQL | undefined {
+  const { from_ms, to_ms, request_id } = question;
+  return and(
+    ...conditionsOf(usageRecords, question),
+    request_id === undefined ? undefined : eq(usageRecords.request_id, request_id),
+    gte(usageRecords.time_ms, from_ms),
+    lt(usageRecords.time_ms, to_ms),
+  );
 }
 
 /**
@@ -163,7 +223,6 @@ async function groupsOf(
   question: SeriesQuestion,
   { first_ms, width_ms }: { readonly first_ms: number; readonly width_ms: number },
 ): Promise<Group[]> {
-  const { from_ms, to_ms, request_id } = question;
   const row = executor
     .select({
       bucket: sql<number>`(${usageRecords.time_ms} - ${first_ms}) / ${width_ms}`.as('bucket'),
@@ -174,14 +233,7 @@ async function groupsOf(
       latency_ms: usageRecords.latency_ms,
     })
     .from(usageRecords)
-    .where(
-      and(
-        ...conditionsOf(usageRecords, question),
-        request_id === undefined ? undefined : eq(usageRecords.request_id, request_id),
-        gte(usageRecords.time_ms, from_ms),
-        lt(usageRecords.time_ms, to_ms),
-      ),
-    )
+    .where(rowsIn(question))
     .as('request');
   return await executor
     .select({
@@ -207,8 +259,10 @@ function latenciesOf([p50 = 0, p90 = 0, p99 = 0]: readonly number[]): LatencyPer
 async function rolledUpDays(executor: Executor, question: SeriesQuestion): Promise<RolledUpDay[]> {
   if (question.request_id !== undefined) return [];
   const { first_day, last_day } = boundsOf(question.from_ms, question.to_ms);
+  const { group_by } = question;
   return await executor
     .select({
+      grouped: group_by === undefined ? sql<null>`NULL` : groupedColumn(usageDays, group_by),
       day: usageDays.day,
       status: usageDays.status,
       requests: sum(usageDays.requests).mapWith(Number),
@@ -218,5 +272,5 @@ async function rolledUpDays(executor: Executor, question: SeriesQuestion): Promi
     })
     .from(usageDays)
     .where(and(...conditionsOf(usageDays, question), between(usageDays.day, first_day, last_day)))
-    .groupBy(usageDays.day, usageDays.status);
+    .groupBy(sql`1`, usageDays.day, usageDays.status);
 }

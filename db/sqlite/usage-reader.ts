@@ -1,4 +1,6 @@
+import { fittedSpan } from '../../src/usage/buckets.ts';
 import { endOfDay_ms } from '../../src/usage/days.ts';
+import type { Grouping } from '../../src/usage/groupings.ts';
 import { boundsOf } from '../../src/usage/rolled-up-days.ts';
 import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
 import type {
@@ -18,7 +20,18 @@ import { Transactions } from './transactions.ts';
 import { conditionsOf, type UsageValues as Parameters, valuesOf } from './usage-conditions.ts';
 import { SqliteUsageRecords } from './usage-records.ts';
 
-type Row = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros' | 'latency_ms'>;
+interface Row extends Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros' | 'latency_ms'> {
+  readonly grouped: string | null;
+}
+
+/** The columns by which a chart's requests are grouped; `usage_records` and `usage_days` both have them. */
+const GROUPED_COLUMNS = {
+  status: 'CAST(status AS TEXT)',
+  project: 'project_id',
+  key: 'api_key_id',
+  model: 'model',
+  mode: 'mode',
+} as const satisfies Readonly<Record<Grouping, string>>;
 
 /** Reads usage on its own connection, because a read may take long. */
 export class SqliteUsageReader implements UsageReader {
@@ -88,30 +101,44 @@ export class SqliteUsageReader implements UsageReader {
     return kept?.time_ms;
   }
 
-  #series(question: SeriesQuestion): UsageSeries {
+  #series(asked: SeriesQuestion): UsageSeries {
+    const days = this.#rolledUpDays(asked);
+    const question = asked.fits_data === true && days.length === 0 ? this.#fitted(asked) : asked;
     const { from_ms, to_ms } = question;
-    const days = this.#rolledUpDays(question);
-    const { width_ms, buckets: summed } = bucketsWithDays(question, days);
+    const { width_ms, groups, buckets: summed } = bucketsWithDays(question, days);
     const total = new UsageSum();
-    const buckets = summed.map(({ start_ms, sum }) => {
+    const buckets = summed.map(({ start_ms, sum }, index) => {
       const span = { from_ms: Math.max(start_ms, from_ms), to_ms: Math.min(start_ms + width_ms, to_ms) };
-      for (const row of this.#rows({ ...question, ...span })) sum.add(row);
+      for (const row of this.#rows({ ...question, ...span })) {
+        sum.add(row);
+        if (row.grouped !== null) groups.add(row.grouped, index, { ...row, requests: 1 });
+      }
       total.addSum(sum);
       return { start_ms, ...sum.totals() };
     });
-    return { from_ms, to_ms, bucket_ms: width_ms, buckets, totals: total.totals() };
+    const totals = total.totals();
+    return { from_ms, to_ms, bucket_ms: width_ms, buckets, groups: groups.largest(), totals };
+  }
+
+  /** Returns the question with the part of its span that has requests. */
+  #fitted(question: SeriesQuestion): SeriesQuestion {
+    const used = this.#client
+      .query<{ first_ms: number | null; last_ms: number | null }, Parameters>(
+        `SELECT min(time_ms) AS first_ms, max(time_ms) AS last_ms FROM usage_records WHERE ${rowsIn(question)}`,
+      )
+      .get(rowValuesOf(question));
+    const { first_ms = null, last_ms = null } = used ?? {};
+    return first_ms === null || last_ms === null ? question : fittedSpan(question, { first_ms, last_ms });
   }
 
   /** Returns the rows of a bucket. All at once is faster than one by one, and buckets bound their number. */
-  #rows(filter: UsageFilter & { readonly from_ms: number; readonly to_ms: number }): Row[] {
-    const { from_ms, to_ms, request_id } = filter;
-    const of_request = request_id === undefined ? '' : 'AND request_id = $request_id';
+  #rows(question: SeriesQuestion): Row[] {
     return this.#client
       .query<Row, Parameters>(
-        `SELECT status, questions, input_tokens, cost_micros, latency_ms FROM usage_records
-        WHERE ${conditionsOf(filter)} ${of_request} AND time_ms >= $from_ms AND time_ms < $to_ms`,
+        `SELECT status, questions, input_tokens, cost_micros, latency_ms, ${groupedColumn(question)} AS grouped
+        FROM usage_records WHERE ${rowsIn(question)}`,
       )
-      .all({ ...valuesOf(filter), from_ms, to_ms, ...(request_id === undefined ? {} : { request_id }) });
+      .all(rowValuesOf(question));
   }
 
   #rolledUpDays(question: SeriesQuestion): RolledUpDay[] {
@@ -120,10 +147,25 @@ export class SqliteUsageReader implements UsageReader {
     return this.#client
       .query<RolledUpDay, Parameters>(
         `SELECT day, status, sum(requests) AS requests, sum(questions) AS questions,
-          sum(input_tokens) AS input_tokens, sum(cost_micros) AS cost_micros
+          sum(input_tokens) AS input_tokens, sum(cost_micros) AS cost_micros, ${groupedColumn(question)} AS grouped
         FROM usage_days WHERE ${conditionsOf(question)} AND day BETWEEN $first_day AND $last_day
-        GROUP BY day, status`,
+        GROUP BY day, status, ${groupedColumn(question)}`,
       )
       .all({ ...valuesOf(question), first_day, last_day });
   }
+}
+
+function groupedColumn({ group_by }: Pick<SeriesQuestion, 'group_by'>): string {
+  return group_by === undefined ? 'NULL' : GROUPED_COLUMNS[group_by];
+}
+
+/** Returns the conditions on the rows of a question. */
+function rowsIn(question: SeriesQuestion): string {
+  const of_request = question.request_id === undefined ? '' : 'AND request_id = $request_id';
+  return `${conditionsOf(question)} ${of_request} AND time_ms >= $from_ms AND time_ms < $to_ms`;
+}
+
+function rowValuesOf(question: SeriesQuestion): Parameters {
+  const { from_ms, to_ms, request_id } = question;
+  return { ...valuesOf(question), from_ms, to_ms, ...(request_id === undefined ? {} : { request_id }) };
 }

@@ -48,13 +48,14 @@ export function observeRequest(
     code,
     caller,
   } = context;
-  metrics.requestAnswered({ endpoint, model, mode, code, status });
+  const organization_id = caller?.organization_id ?? null;
+  metrics.requestAnswered({ endpoint, model, mode, code, status, organization_id });
   if (context.is_over_budget) return;
   context.span?.end({
     request_id,
     status,
     code,
-    organization_id: caller?.organization_id ?? null,
+    organization_id,
     project_id: caller?.project_id ?? null,
     key_id: caller?.key_id ?? null,
   });

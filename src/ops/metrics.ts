@@ -20,6 +20,8 @@ export interface AnsweredRequest {
   readonly code: string | null;
   /** The status of the response. */
   readonly status: number;
+  /** The organization of its key; null without a valid one. */
+  readonly organization_id: string | null;
 }
 
 /** The durations of a request that reached the model; the three parts make the whole. */

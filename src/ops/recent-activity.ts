@@ -2,6 +2,7 @@ import { type Clock, MS_PER_S } from '../clock.ts';
 import { ERRORS, isErrorCode } from '../errors.ts';
 import type { SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { AnsweredRequest, ChargedDecision, DecisionTimes, Metrics, MetricsSources } from './metrics.ts';
+import { type CountedRefusals, RefusalCounts } from './refusal-counts.ts';
 
 /** The number of seconds that are remembered. */
 export const ACTIVITY_SECONDS = 300;
@@ -64,12 +65,13 @@ export interface Activity {
 }
 
 /**
- * Records the last minutes of the service by the second, for the console. It passes all events on to the
+ * Records the last minutes of the service by the second, and each organization's refusals, for the console. It passes all events on to the
  * metrics. Its memory is bounded: one entry for each second.
  */
 export class RecentActivity implements Metrics {
   /** A ring: each second has its index. */
   readonly #seconds: Second[] = [];
+  readonly #refusals = new RefusalCounts();
   #sources: MetricsSources | undefined;
   /** The time of the next measurement of the lag; null before the first. */
   #due_ms: number | null = null;
@@ -112,9 +114,17 @@ export class RecentActivity implements Metrics {
     };
   }
 
+  /** Returns the refusals of an organization in the last 24 hours, the most frequent code first. */
+  refusalsOf(organization_id: string): CountedRefusals[] {
+    return this.#refusals.of(organization_id, this.clock.now_ms());
+  }
+
   requestAnswered(request: AnsweredRequest): void {
     this.metrics.requestAnswered(request);
     if (request.endpoint === UNCOUNTED) return;
+    const { code, organization_id } = request;
+    if (code !== null && organization_id !== null)
+      this.#refusals.add(organization_id, code, this.clock.now_ms());
     const second = this.#second();
     if (request.code === null) second.answered += 1;
     else if (isErrorCode(request.code) && ERRORS[request.code].status >= 500) second.failed += 1;

@@ -6,7 +6,7 @@ import type { Store } from '../store.ts';
 import { requireSpan } from './buckets.ts';
 import { dayOf, endOfDay_ms, startOfDay_ms } from './days.ts';
 import { exportUsage } from './export.ts';
-import type { KeySpend, UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
+import type { KeySpend, SeriesQuestion, UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
 
 /** The parts of the rules that show usage. */
@@ -37,7 +37,8 @@ export interface UsagePage {
 export async function usageSeries(
   context: AnalyticsContext,
   actor: Actor,
-  given: OrganizationUsageFilter & { readonly offset_minutes?: number },
+  given: OrganizationUsageFilter &
+    Pick<SeriesQuestion, 'fits_data' | 'group_by'> & { readonly offset_minutes?: number },
 ): Promise<UsageSeries> {
   await requirePermission(context.store, actor, given.organization_id, 'see');
   const { offset_minutes = 0, ...filter } = given;

@@ -1,10 +1,18 @@
 import type { Span } from './buckets.ts';
+import type { Grouping } from './groupings.ts';
 import type { UsageFilter, UsageRecords } from './usage-records.ts';
 import type { UsageRow } from './usage-row.ts';
 import type { UsageTotals } from './usage-sum.ts';
 
 /** The requests to add up, and the span of the buckets. */
-export type SeriesQuestion = Omit<UsageFilter, 'from_ms' | 'to_ms'> & Span;
+export interface SeriesQuestion extends Omit<UsageFilter, 'from_ms' | 'to_ms'>, Span {
+  /**
+   * True for a chart: narrower buckets, and only the part of the span with requests where that is small. With a rolled-up
+   * day in the span, it is shown whole.
+   */
+  readonly fits_data?: boolean;
+  readonly group_by?: Grouping | undefined;
+}
 
 /** A span of usage; without times, all of it. */
 export type UsageSpan = Pick<UsageFilter, 'organization_id' | 'from_ms' | 'to_ms'>;
@@ -13,6 +21,15 @@ export type UsageSpan = Pick<UsageFilter, 'organization_id' | 'from_ms' | 'to_ms
 export interface UsageBucket extends UsageTotals {
   /** May be before the requested span; only requests in the span count. */
   readonly start_ms: number;
+}
+
+/** The requests of one value of the column by which they are grouped: an array has one number for each bucket. */
+export interface UsageGroup {
+  /** The id of a project or key, a model, mode or status; null for all values but the largest. */
+  readonly value: string | null;
+  readonly requests: readonly number[];
+  readonly input_tokens: readonly number[];
+  readonly cost_micros: readonly number[];
 }
 
 /**
@@ -24,6 +41,8 @@ export interface UsageSeries {
   readonly to_ms: number;
   readonly bucket_ms: number;
   readonly buckets: readonly UsageBucket[];
+  /** The groups with most requests, largest first, and all others as one; empty where nothing groups them. */
+  readonly groups: readonly UsageGroup[];
   readonly totals: UsageTotals;
 }
 

@@ -136,6 +136,7 @@ const DIRECTIONS: readonly Direction[] = [
       'src/audit-log/actions.ts',
       'src/usage/csv.ts',
       'src/usage/export-rows-max.ts',
+      'src/usage/groupings.ts',
     ],
   },
   { files: EVAL, may_import: [...DECISIONS, ...PURE, ...ENGINE] },

@@ -136,9 +136,24 @@ test('metrics and the live view are told of it as of a request to the API, under
   expect((await play('owner', account.key_id, SMALL_REQUEST)).status).toBe(200);
   expect((await play('owner', account.key_id, { ...SMALL_REQUEST, mode: 'slow' })).status).toBe(422);
   expect(told).toEqual(['timed', 'charged']);
+  const { organization_id } = account;
   expect(answered).toEqual([
-    { endpoint: '/console/playground', model: 'decision-1', mode: 'fast', code: null, status: 200 },
-    { endpoint: '/console/playground', model: null, mode: null, code: 'invalid_mode', status: 422 },
+    {
+      endpoint: '/console/playground',
+      model: 'decision-1',
+      mode: 'fast',
+      code: null,
+      status: 200,
+      organization_id,
+    },
+    {
+      endpoint: '/console/playground',
+      model: null,
+      mode: null,
+      code: 'invalid_mode',
+      status: 422,
+      organization_id,
+    },
   ]);
   expect((await counted()) - before).toBe(1);
 });

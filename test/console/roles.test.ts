@@ -258,6 +258,8 @@ const ROWS: readonly Row[] = [
   { route: `GET ${IN}/usage/rows`, about: 'of a project and a key', may: SEERS, given: filtered },
   { route: `GET ${IN}/usage/values`, may: SEERS },
   { route: `GET ${IN}/usage/keys`, may: SEERS },
+  { route: `GET ${IN}/usage/limits`, may: SEERS },
+  { route: `GET ${IN}/usage/refusals`, may: SEERS },
   { route: `GET ${IN}/usage/export.csv`, may: SEERS },
   { route: `GET ${IN}/usage/export.csv`, about: 'of a project and a key', may: SEERS, given: filtered },
 

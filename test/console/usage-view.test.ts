@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { addressOf, queryOf, type UsageView, viewOf, zoomTo } from '../../src/console/pages/usage/view.ts';
+import {
+  addressOf,
+  MEASURES,
+  queryOf,
+  type UsageView,
+  viewOf,
+  zoomTo,
+} from '../../src/console/pages/usage/view.ts';
 import { requireSpan } from '../../src/usage/buckets.ts';
+import { GROUPINGS } from '../../src/usage/groupings.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 
@@ -20,6 +28,9 @@ const view: fc.Arbitrary<UsageView> = fc.record({
   mode: fc.constantFrom('fast', 'consistent', null),
   status: fc.option(fc.integer({ min: 100, max: 599 })),
   request_id: text,
+  group_by: fc.constantFrom(...GROUPINGS),
+  measure: fc.constantFrom(...MEASURES),
+  is_whole: fc.boolean(),
 });
 
 /** The address as the browser has it. */

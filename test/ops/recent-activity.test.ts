@@ -31,7 +31,12 @@ function setUp(metrics: Metrics = NO_METRICS) {
   return { clock, activity, load, now };
 }
 
-const answered = (code: AnsweredRequest['code'], endpoint = '/v1/decisions'): AnsweredRequest => ({
+const answered = (
+  code: AnsweredRequest['code'],
+  endpoint = '/v1/decisions',
+  organization_id: string | null = null,
+): AnsweredRequest => ({
+  organization_id,
   endpoint,
   model: 'decision-1',
   mode: 'fast',
@@ -101,6 +106,29 @@ describe('the recent activity', () => {
     expect(history.memory_bytes.slice(-2)).toEqual([1_000, null]);
     // The last sample was due 100 ms after the one before, and came after 350 ms.
     expect(history.event_loop_lag_ms.slice(-2)).toEqual([250, null]);
+  });
+
+  test("has an organization's refusals of the last 24 hours by code, and forgets older ones", () => {
+    const { clock, activity } = setUp();
+    const refuse = (code: string, organization_id: string | null) =>
+      activity.requestAnswered(answered(code, '/v1/decisions', organization_id));
+    refuse('rate_limit_exceeded', 'org_a');
+    clock.advance(23 * 3_600_000);
+    refuse('model_not_found', 'org_a');
+    refuse('model_not_found', 'org_a');
+    refuse('model_not_found', 'org_b');
+    refuse('invalid_api_key', null);
+    activity.requestAnswered(answered(null, '/v1/decisions', 'org_a'));
+    const counted = () => activity.refusalsOf('org_a').map(({ code, requests }) => [code, requests]);
+    expect(counted()).toEqual([
+      ['model_not_found', 2],
+      ['rate_limit_exceeded', 1],
+    ]);
+    clock.advance(3_600_000);
+    expect(counted()).toEqual([['model_not_found', 2]]);
+    clock.advance(24 * 3_600_000);
+    expect(counted()).toEqual([]);
+    expect(activity.refusalsOf('org_unknown')).toEqual([]);
   });
 
   test('tells of holds and problems as they are now', () => {

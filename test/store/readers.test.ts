@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { setImmediate } from 'node:timers/promises';
 import type { MovementPlace } from '../../src/ledger/movement-reader.ts';
+import type { Grouping } from '../../src/usage/groupings.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import type { SeriesQuestion } from '../../src/usage/usage-reader.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
@@ -76,6 +77,68 @@ describe.each(DATABASES)('long reads in $name', ({ open }) => {
       [1, 1],
       [0, undefined],
     ]);
+  });
+
+  test('the requests of a chart are grouped by any column, rolled up or not, and the smallest groups are one', async () => {
+    const models = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+    await write(
+      happened(1, { model: 'a' }),
+      ...models.flatMap((model, index) =>
+        Array.from({ length: 9 - index }, (_, time) =>
+          happened(DAY_MS + time, { model, kind: time === 0 ? 'failed' : 'answered', key: index % 2 }),
+        ),
+      ),
+    );
+    await rollUp(START_MS + DAY_MS);
+    const grouped = async (group_by: Grouping) => {
+      const { groups, buckets } = await series({ group_by });
+      for (const [index, { requests, cost_micros }] of buckets.entries()) {
+        const sumOf = (column: 'requests' | 'cost_micros') =>
+          groups.reduce((sum, group) => sum + (group[column][index] ?? Number.NaN), 0);
+        expect([sumOf('requests'), sumOf('cost_micros')]).toEqual([requests, cost_micros]);
+      }
+      return groups.map(({ value, requests }) => [value, ...requests.slice(0, 3)]);
+    };
+    expect(await grouped('model')).toEqual([
+      ['a', 1, 9, 0],
+      ['b', 0, 8, 0],
+      ['c', 0, 7, 0],
+      ['d', 0, 6, 0],
+      ['e', 0, 5, 0],
+      [null, 0, 7, 0],
+    ]);
+    expect(await grouped('status')).toEqual([
+      ['200', 1, 35, 0],
+      ['502', 0, 7, 0],
+    ]);
+    expect(await grouped('key')).toEqual([
+      [KEYS[0]?.id ?? '', 1, 24, 0],
+      [KEYS[1]?.id ?? '', 0, 18, 0],
+    ]);
+    expect(await grouped('mode')).toEqual([['fast', 1, 42, 0]]);
+    expect((await series()).groups).toEqual([]);
+  });
+
+  test('a chart shows the part of its span that has requests, in buckets of which a curve is made', async () => {
+    const hour_ms = DAY_MS / 24;
+    const at_ms = 3 * DAY_MS + 7 * hour_ms;
+    const asked = { fits_data: true, to_ms: START_MS + 7 * DAY_MS };
+    await write(
+      happened(DAY_MS, { model: 'early' }),
+      ...Array.from({ length: 50 }, (_, index) => happened(at_ms + (index * hour_ms) / 50)),
+    );
+    const shown = await series({ ...asked, model: 'decision-1' });
+    expect(shown.totals.requests).toBe(50);
+    expect(shown.from_ms).toBeLessThanOrEqual(START_MS + at_ms);
+    expect(shown.to_ms - shown.from_ms).toBeLessThan(1.5 * hour_ms);
+    expect(shown.buckets.filter(({ requests }) => requests > 0).length).toBeGreaterThan(40);
+    // The same filter without requests, and requests over the whole span, leave it as it is.
+    const whole = { from_ms: START_MS, to_ms: asked.to_ms };
+    expect(await series({ ...asked, model: 'none' })).toMatchObject(whole);
+    expect(await series(asked)).toMatchObject(whole);
+    // A day that was rolled up has no time within it.
+    await rollUp(START_MS + 2 * DAY_MS);
+    expect(await series(asked)).toMatchObject({ ...whole, bucket_ms: DAY_MS });
   });
 
   test('a span that is none is refused', async () => {

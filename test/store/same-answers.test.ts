@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { MovementPlace } from '../../src/ledger/movement-reader.ts';
 import { dayOf } from '../../src/usage/days.ts';
+import { GROUPINGS } from '../../src/usage/groupings.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import type { UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
 import { propertySeed } from '../ledger/support.ts';
@@ -48,6 +49,7 @@ const asked = fc.record({
   times: fc.record({ from_ms: maybe(time), to_ms: maybe(time) }),
   span: fc.record({ from_ms: time, to_ms: time }),
   offset_minutes: fc.constantFrom(0, 120, -330, 840),
+  chart: fc.record({ fits_data: fc.boolean(), group_by: maybe(fc.constantFrom(...GROUPINGS)) }),
   limit: fc.integer({ min: 1, max: 20 }),
   /** The number of a request that is asked for by its id. */
   request: maybe(fc.nat({ max: 79 })),
@@ -93,7 +95,15 @@ const inOrder = <T extends { readonly time_ms: number }>(rows: readonly T[]) =>
 /** Everything that the ports of usage and movements answer to what is asked. */
 async function answersOf(
   open: OpenDatabase,
-  { scope, times, span, offset_minutes, limit, request_id }: Asked & { request_id: string | undefined },
+  {
+    scope,
+    times,
+    span,
+    offset_minutes,
+    chart,
+    limit,
+    request_id,
+  }: Asked & { request_id: string | undefined },
 ): Promise<unknown> {
   const { store, usage } = open;
   const { organization_id } = scope;
@@ -110,7 +120,7 @@ async function answersOf(
   ];
   return {
     pages: await pagesOf(open, { ...scope, ...times, request_id }, limit),
-    series: await outcome(usage.series({ ...scope, ...span, offset_minutes, request_id })),
+    series: await outcome(usage.series({ ...scope, ...span, ...chart, offset_minutes, request_id })),
     values: await usage.values({ organization_id, ...times }),
     firstAnswer: await usage.firstAnswer_ms(one),
     spend: await usage.spendByKey(one, START_MS + DAY_MS),

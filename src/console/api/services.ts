@@ -16,7 +16,7 @@ import type { SignIn } from '../people/sign-in.ts';
 
 /** The operators' access to the running service. */
 export interface Operation {
-  readonly activity: Pick<RecentActivity, 'now'>;
+  readonly activity: Pick<RecentActivity, 'now' | 'refusalsOf'>;
   readonly audits: Pick<Audits, 'status' | 'auditNow'>;
   readonly models: Pick<Models, 'states' | 'schedulerLoad'>;
   readonly reloads: Pick<Reloads, 'begin' | 'statusOf'>;

@@ -2,8 +2,13 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../accounts/actor.ts';
 import { listKeys, listRevokedKeys } from '../../accounts/keys.ts';
+import { readOrganization } from '../../accounts/organizations.ts';
 import { requirePermission } from '../../accounts/permissions.ts';
 import { listProjects } from '../../accounts/projects.ts';
+import { limitsFor, tierInForce } from '../../accounts/tiers.ts';
+import { ERRORS, isErrorCode } from '../../errors.ts';
+import type { RateLimits } from '../../limits/rate-status.ts';
+import type { CountedRefusals } from '../../ops/refusal-counts.ts';
 import {
   exportOrganizationUsage,
   keySpendThisMonth,
@@ -12,6 +17,7 @@ import {
   usageSeries,
   usageValues,
 } from '../../usage/analytics.ts';
+import { GROUPINGS } from '../../usage/groupings.ts';
 import type { UsagePlace } from '../../usage/usage-records.ts';
 import { cursorAt, placeOf } from './cursor.ts';
 import { refusedInput } from './refusals.ts';
@@ -51,6 +57,8 @@ const FilterQuery = Type.Object({
   request_id: Type.Optional(Id),
 });
 
+const GroupBy = Type.Union(GROUPINGS.map((grouping) => Type.Literal(grouping)));
+
 const Totals = {
   requests: Type.Integer(),
   statuses: Type.Array(answerOf({ status: Type.Integer(), requests: Type.Integer() })),
@@ -68,7 +76,28 @@ const Series = answerOf({
   to_ms: Time,
   bucket_ms: Type.Integer(),
   buckets: Type.Array(answerOf({ start_ms: Time, ...Totals })),
+  groups: Type.Array(
+    answerOf({
+      value: nullable(Type.String({ description: 'Null for all values but the largest.' })),
+      requests: Type.Array(Type.Integer()),
+      input_tokens: Type.Array(Type.Integer()),
+      cost_micros: Type.Array(Micros),
+    }),
+  ),
   totals: answerOf(Totals),
+});
+
+const Refused = answerOf({
+  code: Type.String(),
+  status: Type.Integer(),
+  message: Type.String({ description: 'The sentence of the catalogue of errors.' }),
+  requests: Type.Integer(),
+  last_at_ms: Time,
+});
+
+const UsedLimit = answerOf({
+  used: Type.Integer({ description: 'In the last 60 seconds.' }),
+  limit: Type.Integer(),
 });
 
 const Row = answerOf({
@@ -129,14 +158,43 @@ export function usageRoutes(services: ConsoleServices) {
       '/series',
       async ({ actor, params, query }) => {
         const filter = await filterOf(actor, params, query);
-        const { offset_minutes = 0 } = query;
-        const series = await usageSeries(services, actor, { ...filter, offset_minutes }).catch(refusedRange);
+        const { offset_minutes = 0, group_by, fits_data } = query;
+        const chart = { offset_minutes, group_by, fits_data: fits_data === 'true' };
+        const series = await usageSeries(services, actor, { ...filter, ...chart }).catch(refusedRange);
         return shown(series);
       },
       {
         params: OrganizationParams,
-        query: Type.Composite([FilterQuery, Type.Object({ offset_minutes: Type.Optional(queryInteger()) })]),
+        query: Type.Composite([
+          FilterQuery,
+          Type.Object({
+            offset_minutes: Type.Optional(queryInteger()),
+            group_by: Type.Optional(GroupBy),
+            fits_data: Type.Optional(Type.Literal('true')),
+          }),
+        ]),
         response: Series,
+      },
+    )
+    .get(
+      '/refusals',
+      async ({ actor, params: { organization_id } }) => {
+        await requirePermission(store, actor, organization_id, 'see');
+        return { items: services.operation.activity.refusalsOf(organization_id).map(explained) };
+      },
+      { params: OrganizationParams, response: answerOf({ items: Type.Array(Refused) }) },
+    )
+    .get(
+      '/limits',
+      async ({ actor, params: { organization_id } }) => {
+        await requirePermission(store, actor, organization_id, 'see');
+        const organization = await readOrganization(store, organization_id);
+        const limits = limitsFor(tierInForce(organization, services.clock.now_ms()), organization);
+        return { limits: limits === null ? null : await usedOf(services, organization_id, limits) };
+      },
+      {
+        params: OrganizationParams,
+        response: answerOf({ limits: nullable(answerOf({ requests: UsedLimit, tokens: UsedLimit })) }),
       },
     )
     .get(
@@ -272,6 +330,22 @@ function refusedRange(error: unknown): never {
 
 type Shown = Static<typeof Series>;
 
+/** Returns the counted refusals of one code with the sentence of the catalogue. */
+function explained({ code, requests, last_at_ms }: CountedRefusals): Static<typeof Refused> {
+  const { status, message } = isErrorCode(code) ? ERRORS[code] : { status: 400, message: code };
+  return { code, status, message, requests, last_at_ms };
+}
+
+/** Resolves with the requests and tokens of the last 60 seconds beside their limits. */
+async function usedOf({ decisions }: ConsoleServices, organization_id: string, limits: RateLimits) {
+  const status = await decisions.limiter.status(organization_id, limits);
+  const { limit_requests, remaining_requests, limit_tokens, remaining_tokens } = status;
+  return {
+    requests: { used: limit_requests - remaining_requests, limit: limit_requests },
+    tokens: { used: limit_tokens - remaining_tokens, limit: limit_tokens },
+  };
+}
+
 /** Returns the series with mutable arrays, as the schema requires. */
 function shown(series: Awaited<ReturnType<typeof usageSeries>>): Shown {
   const totals = ({ statuses, ...rest }: typeof series.totals) => ({ ...rest, statuses: [...statuses] });
@@ -279,6 +353,12 @@ function shown(series: Awaited<ReturnType<typeof usageSeries>>): Shown {
     from_ms: series.from_ms,
     to_ms: series.to_ms,
     bucket_ms: series.bucket_ms,
+    groups: series.groups.map(({ value, requests, input_tokens, cost_micros }) => ({
+      value,
+      requests: [...requests],
+      input_tokens: [...input_tokens],
+      cost_micros: [...cost_micros],
+    })),
     buckets: series.buckets.map(({ start_ms, ...bucket }) => ({ start_ms, ...totals(bucket) })),
     totals: totals(series.totals),
   };

@@ -57,7 +57,13 @@ afterAll(async () => {
 /** Five minutes of traffic, of which nothing is asked: what is counted is told to who counts it. */
 function seconds(clock: MovableClock): void {
   const { metrics } = made.service.service.services;
-  const answered = { endpoint: '/v1/decisions', mode: 'fast', model: 'decision-1', status: 200 } as const;
+  const answered = {
+    endpoint: '/v1/decisions',
+    mode: 'fast',
+    model: 'decision-1',
+    status: 200,
+    organization_id: null,
+  } as const;
   for (let second = 0; second < 300; second += 1) {
     const requests = Math.round(40 + 25 * Math.sin(second / 25) + (second % 7));
     for (let count = 0; count < requests; count += 1) {

@@ -6,8 +6,10 @@ import { createProject, setSpendLimit } from '../../../src/accounts/projects.ts'
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { spend } from '../../payments/support.ts';
 import { chromiumPath } from '../../support/chromium.ts';
+import { ask } from '../../support/requests.ts';
 import { ConsoleBrowser, DESKTOP, PHONE, VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addUsage } from '../usage-rows.ts';
 import { comeBack, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
@@ -122,11 +124,55 @@ describe.skipIf(program === null)('the start of the console', () => {
     const { page } = opened;
     await page.getByText('$0.001 of $0.00125').waitFor();
     await page.getByText('$0.001 of $0.001', { exact: true }).waitFor();
-    expect(await page.locator('.meter').count()).toBe(2);
-    expect(await page.getByText('Far').count()).toBe(0);
+    const limits = page
+      .locator('section')
+      .filter({ has: page.getByRole('heading', { name: 'Spend limits' }) });
+    expect(await limits.locator('.meter').count()).toBe(2);
+    expect(await limits.getByText('Far').count()).toBe(0);
     expect(await page.locator('.tile').filter({ hasText: 'Cost today' }).textContent()).toBe(
       'Cost today$0.003',
     );
+  });
+
+  test('the overview tells what a team comes for: requests by what they choose, limits, refusals, changes, days', async () => {
+    const { accounts: context, db } = made.service;
+    const fay = await addPerson(made, { email: 'fay@example.com' });
+    const { organization_id, default_project_id: project_id } = fay;
+    await credit(fay, 10);
+    const { id: api_key_id, key } = await createKey(context, OPERATOR, {
+      project_id,
+      name: 'Support inbox classifier EU',
+    });
+    const now_ms = Date.now();
+    // 8 of 248 were not answered, and the others cost 250 micro-dollars each.
+    addUsage(db, {
+      organization_id,
+      project_id,
+      api_key_id,
+      requests: 248,
+      from_ms: now_ms - 40 * 60_000,
+      to_ms: now_ms - 60_000,
+    });
+    expect((await ask(made.service, key)).status).toBe(200);
+    for (let count = 0; count < 3; count += 1)
+      expect((await ask(made.service, key, { model: 'none' })).status).toBe(404);
+    await using opened = await visit(browser, made, overviewPath(fay), { person: fay, view: DESKTOP });
+    const { page } = opened;
+    const chart = page.getByRole('figure', { name: /^Requests by/ });
+    await chart.getByText('Answered (200)', { exact: true }).waitFor();
+    await chart.getByText('Not ready (503)', { exact: true }).waitFor();
+    await chart.getByRole('button', { name: 'Show Requests by status as a table' }).click();
+    // The hour with requests is many bars, not one.
+    expect(await chart.getByRole('row').count()).toBeGreaterThan(30);
+    await chart.getByLabel('Group by').selectOption('By key');
+    await chart.getByRole('columnheader', { name: 'Support inbox classifier EU' }).waitFor();
+    await page.getByText('1 of 300', { exact: true }).waitFor();
+    const refused = page.getByRole('listitem').filter({ hasText: 'model_not_found' });
+    await refused.getByText('3 requests').waitFor();
+    await refused.getByText('This model does not exist or is not open yet.').waitFor();
+    await page.getByText('Support inbox classifier EU').nth(1).waitFor();
+    await page.getByText(/^\d+ days left at this rate$/).waitFor();
+    expect(opened.complaints).toEqual([]);
   });
 
   test('nothing is wrong for axe, for a phone or for the browser: light and dark', async () => {

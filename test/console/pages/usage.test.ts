@@ -109,13 +109,13 @@ describe.skipIf(program === null)('the usage page', () => {
     return opened;
   };
 
-  /** How many requests the database has from a time on and before another. */
+  /** How many of Ada's requests the database has from a time on and before another. */
   const usedBetween = (from_ms = 0, to_ms = 0): number =>
     made.service.db.$client
-      .query<{ requests: number }, [number, number]>(
-        'SELECT count(*) AS requests FROM usage_records WHERE time_ms >= ? AND time_ms < ?',
+      .query<{ requests: number }, [number, number, string]>(
+        'SELECT count(*) AS requests FROM usage_records WHERE time_ms >= ? AND time_ms < ? AND organization_id = ?',
       )
-      .get(from_ms, to_ms)?.requests ?? 0;
+      .get(from_ms, to_ms, ada.organization_id)?.requests ?? 0;
 
   /** The ids of all of Ada's requests, newest first. */
   const requestIds = (): string[] =>
@@ -191,7 +191,7 @@ describe.skipIf(program === null)('the usage page', () => {
     await page.getByLabel('Mode', { exact: true }).selectOption('fast');
     // Of 62 every 4th from the first on is in consistent mode.
     await tile(page, 'Requests', '46');
-    await page.getByLabel('Status').selectOption('503');
+    await page.getByLabel('Status', { exact: true }).selectOption('503');
     // The first and the 32nd were refused, and the first was in consistent mode.
     await tile(page, 'Requests', '1');
     await tile(page, 'Errors', '100.0%');
@@ -207,13 +207,43 @@ describe.skipIf(program === null)('the usage page', () => {
     await tile(linked.page, 'Requests', '1');
     await linked.page.getByRole('option', { name: 'Support mails' }).waitFor({ state: 'attached' });
     expect(await linked.page.getByLabel('Project').inputValue()).toBe(other_project.project_id);
-    expect(await linked.page.getByLabel('Status').inputValue()).toBe('503');
+    expect(await linked.page.getByLabel('Status', { exact: true }).inputValue()).toBe('503');
 
     await page.getByLabel('Model').selectOption('decision-1');
     await page.getByText('No request matches these filters').waitFor();
     await page.getByRole('button', { name: 'Clear filters' }).click();
     await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
     expect(new URL(page.url()).search).toBe('');
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('500 requests of one hour are a curve in 7 days, grouped as chosen, and the whole span is one click away', async () => {
+    const person = await addPerson(made, { email: 'curve@example.com' });
+    const { organization_id, default_project_id: project_id } = person;
+    const { id: api_key_id } = await createKey(made.service.accounts, OPERATOR, {
+      project_id,
+      name: 'Curve',
+    });
+    const from_ms = Date.now() - 3 * DAY_MS;
+    const times = { from_ms, to_ms: from_ms + DAY_MS / 24 };
+    addUsage(made.service.db, { organization_id, project_id, api_key_id, requests: 500, ...times });
+    await using opened = await open(person, '', DESKTOP, organization_id);
+    const { page } = opened;
+    await tile(page, 'Requests', '500');
+    await page.getByText(/^All requests came from/).waitFor();
+    const chart = page.getByRole('figure', { name: /^(Requests|Cost) by/ });
+    await chart.getByRole('button', { name: 'Show Requests by status as a table' }).click();
+    const bars = chart.getByRole('row').filter({ hasNotText: /\s0\s+0$/ });
+    expect(await bars.count()).toBeGreaterThan(50);
+    await chart.getByLabel('Group by').selectOption('By mode');
+    await chart.getByRole('columnheader', { name: 'consistent' }).waitFor();
+    await chart.getByLabel('Shown').selectOption('Cost');
+    await page.getByRole('button', { name: 'Show Cost by mode as a chart' }).waitFor();
+    expect(new URL(page.url()).search).toBe('?group=mode&measure=cost_micros');
+    await page.getByRole('button', { name: 'Show 7 days whole' }).click();
+    await page.getByRole('button', { name: 'Show only the time with requests' }).waitFor();
+    await tile(page, 'Requests', '500');
+    expect(await bars.count()).toBeLessThan(200);
     expect(opened.complaints).toEqual([]);
   });
 

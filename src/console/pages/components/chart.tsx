@@ -1,4 +1,5 @@
 import { useSignalEffect } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { formatExact } from '../format.ts';
@@ -8,17 +9,20 @@ import { Button } from './button.tsx';
 
 const DAY_MS = 24 * 3_600_000;
 
+export type ChartColor = 1 | 2 | 3 | 4 | 5 | 'danger' | 'muted';
+
 export interface ChartSeries {
   readonly label: string;
   /** One value for each time; null for none. */
   readonly values: readonly (number | null)[];
   /** A colour of the palette; by default that of the series' position. */
-  readonly color?: 1 | 2 | 3 | 4 | 5 | 'danger';
+  readonly color?: ChartColor;
 }
 
 interface ChartProps {
   readonly title: string;
-  readonly kind?: 'lines' | 'bars';
+  /** `stacked` has bars whose series add up; the last one is at the bottom. */
+  readonly kind?: 'lines' | 'bars' | 'stacked';
   readonly times_ms: readonly number[];
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
@@ -30,6 +34,8 @@ interface ChartProps {
   readonly bucket_ms?: number;
   /** Called with the span that was dragged over; null when it was reset. */
   readonly onZoom?: (span: { readonly from_ms: number; readonly to_ms: number } | null) => void;
+  /** The choices of what the chart shows, in its head. */
+  readonly controls?: ComponentChildren;
 }
 
 /**
@@ -45,6 +51,7 @@ export function Chart({
   height_px = 200,
   bucket_ms,
   onZoom,
+  controls,
 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -100,17 +107,17 @@ export function Chart({
             return {
               label: one.label,
               stroke: color,
-              width: kind === 'bars' ? 0 : 2,
+              width: kind === 'lines' ? 2 : 0,
               points: {
                 show: false,
                 filter: (self, place_in_data) => (kind === 'lines' ? alone(self.data[place_in_data]) : null),
               },
-              ...(kind === 'bars' && uPlot.paths.bars !== undefined
+              ...(kind !== 'lines' && uPlot.paths.bars !== undefined
                 ? {
                     fill: color,
                     paths: uPlot.paths.bars({
                       size: [0.7, 40],
-                      radius: 0.15,
+                      radius: kind === 'stacked' ? 0 : 0.15,
                       align: bucket_ms === undefined ? 0 : 1,
                     }),
                   }
@@ -132,7 +139,7 @@ export function Chart({
           ],
         },
       },
-      dataOf(times_ms, series),
+      dataOf(times_ms, series, kind),
       element,
     );
     plot.current = drawn;
@@ -153,7 +160,7 @@ export function Chart({
   }, [kind, shape, height_px, is_dark, shows_table]);
 
   useEffect(() => {
-    plot.current?.setData(dataOf(times_ms, series));
+    plot.current?.setData(dataOf(times_ms, series, kind));
     setZoomed(false);
   }, [times_ms, series]);
 
@@ -162,12 +169,13 @@ export function Chart({
       <div class="chart-head">
         <figcaption id={`${id}-title`}>{title}</figcaption>
         <div class="chart-actions">
+          {controls}
           {is_zoomed && (
             <Button
               kind="quiet"
               size="small"
               onClick={() => {
-                plot.current?.setData(dataOf(times_ms, series));
+                plot.current?.setData(dataOf(times_ms, series, kind));
                 setZoomed(false);
                 onZoom?.(null);
               }}
@@ -265,9 +273,24 @@ function ChartTable({ title, times_ms, series, format, bucket_ms, onZoom }: Omit
   );
 }
 
-/** Returns uPlot's data, with times in seconds. */
-function dataOf(times_ms: readonly number[], series: readonly ChartSeries[]): uPlot.AlignedData {
-  return [times_ms.map((time_ms) => time_ms / 1_000), ...series.map(({ values }) => [...values])];
+/**
+ * Returns uPlot's data, with times in seconds. Of stacked series each has the sum of its own and all later values: uPlot
+ * draws the later ones over the earlier ones.
+ */
+function dataOf(
+  times_ms: readonly number[],
+  series: readonly ChartSeries[],
+  kind: NonNullable<ChartProps['kind']>,
+): uPlot.AlignedData {
+  const values = series.map((one) => [...one.values]);
+  if (kind === 'stacked') {
+    for (let place = values.length - 2; place >= 0; place -= 1) {
+      values[place] = (values[place] ?? []).map(
+        (value, index) => (value ?? 0) + (values[place + 1]?.[index] ?? 0),
+      );
+    }
+  }
+  return [times_ms.map((time_ms) => time_ms / 1_000), ...values];
 }
 
 function exactTime(time_ms: number | undefined, bucket_ms: number | undefined): string {
@@ -323,6 +346,7 @@ function coloursOf(place: HTMLElement) {
   );
   const danger = resolved('danger');
   const text = resolved('text-muted');
+  const muted = resolved('line-strong');
   const grid = resolved('line');
   const font = `12px ${getComputedStyle(place).fontFamily}`;
   probe.remove();
@@ -330,7 +354,7 @@ function coloursOf(place: HTMLElement) {
     text,
     grid,
     font,
-    series: (color: number | 'danger') =>
-      color === 'danger' ? danger : (palette.get(((color - 1) % 5) + 1) ?? text),
+    series: (color: number | 'danger' | 'muted') =>
+      color === 'danger' ? danger : color === 'muted' ? muted : (palette.get(((color - 1) % 5) + 1) ?? text),
   };
 }

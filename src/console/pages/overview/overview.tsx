@@ -8,10 +8,15 @@ import { Tile } from '../components/tile.tsx';
 import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
 import { may } from '../session.ts';
+import { RefusedRequests } from '../usage/refused-requests.tsx';
 import { useLoaded } from '../use-loaded.ts';
 import { useRefresh } from '../use-refresh.ts';
+import { daysLeft, daysLeftText } from './days-left.ts';
 import { areDone, FirstSteps } from './first-steps.tsx';
+import { LiveLimits } from './live-limits.tsx';
 import { ProjectsNearLimit } from './projects-near-limit.tsx';
+import { RecentChanges } from './recent-changes.tsx';
+import { RequestChart } from './request-chart.tsx';
 
 /** The first page of an organization: its first steps, then its usage and credit. */
 export default function Overview({ params: { organization_id = '' } }: PageProps) {
@@ -54,28 +59,39 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
           {(data) => <Summary organization_id={organization_id} summary={data} />}
         </LoadedView>
       </Section>
+      <div class="chart-board">
+        <RequestChart organization_id={organization_id} />
+        <LiveLimits organization_id={organization_id} />
+      </div>
+      <RefusedRequests organization_id={organization_id} />
+      {may('see_audit_log') && <RecentChanges organization_id={organization_id} />}
       <ProjectsNearLimit organization_id={organization_id} />
     </>
   );
 }
 
-/** Loads the usage of today and this month, and the credit. */
+const WEEK_MS = 7 * 86_400_000;
+
+/** Loads the usage of the last 7 days, of today and of this month, and the credit. */
 async function loadSummary(organization_id: string) {
   const { usage, billing } = api.organizations({ organization_id });
   const now = new Date();
   const today_ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate());
   const month_ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1);
-  const [today, month, credit] = await Promise.all([
+  const [week, today, month, credit] = await Promise.all([
+    call(usage.series.get({ query: { from_ms: now.getTime() - WEEK_MS } })),
     call(usage.series.get({ query: { from_ms: today_ms } })),
     call(usage.series.get({ query: { from_ms: month_ms } })),
     call(billing.get()),
   ]);
-  return { today: today.totals, month: month.totals, credit };
+  const first = week.buckets.find(({ requests }) => requests > 0);
+  const span_ms = now.getTime() - Math.max(first?.start_ms ?? 0, week.from_ms);
+  return { spent: { ...week.totals, span_ms }, today: today.totals, month: month.totals, credit };
 }
 
 function Summary({
   organization_id,
-  summary: { today, month, credit },
+  summary: { spent, today, month, credit },
 }: {
   readonly organization_id: string;
   readonly summary: Awaited<ReturnType<typeof loadSummary>>;
@@ -109,6 +125,9 @@ function Summary({
           title={<a href={billing}>Available credit</a>}
           value={formatMoneyShort(credit.available_micros)}
           hint={formatMoney(credit.available_micros)}
+          note={
+            credit.available_micros > 0 ? daysLeftText(daysLeft(credit.available_micros, spent)) : undefined
+          }
         />
       </dl>
     </div>

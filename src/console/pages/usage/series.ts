@@ -1,9 +1,30 @@
+import type { Grouping } from '../../../usage/groupings.ts';
 import { api, call } from '../client.ts';
 import type { UsageQuery } from './view.ts';
 
-/** Loads usage over time, in buckets of the reader's minutes and hours, or of UTC days. */
-export async function loadSeries(organization_id: string, asked: UsageQuery) {
-  const query = { ...asked, offset_minutes: -new Date().getTimezoneOffset() };
+export const GROUPINGS = [
+  { value: 'status', label: 'By status' },
+  { value: 'project', label: 'By project' },
+  { value: 'key', label: 'By key' },
+  { value: 'model', label: 'By model' },
+  { value: 'mode', label: 'By mode' },
+] as const satisfies readonly { readonly value: Grouping; readonly label: string }[];
+
+/**
+ * Loads usage over time, in buckets of the reader's minutes and hours, or of UTC days. `fits_data` leaves out long times
+ * without requests before and after them.
+ */
+export async function loadSeries(
+  organization_id: string,
+  asked: UsageQuery,
+  { group_by, fits_data }: { readonly group_by?: Grouping; readonly fits_data: boolean },
+) {
+  const query = {
+    ...asked,
+    offset_minutes: -new Date().getTimezoneOffset(),
+    ...(group_by === undefined ? {} : { group_by }),
+    ...(fits_data ? ({ fits_data: 'true' } as const) : {}),
+  };
   return await call(api.organizations({ organization_id }).usage.series.get({ query }));
 }
 

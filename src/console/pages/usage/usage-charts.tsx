@@ -1,8 +1,14 @@
 import { useMemo } from 'preact/hooks';
+import type { Grouping } from '../../../usage/groupings.ts';
 import { Chart, type ChartSeries } from '../components/chart.tsx';
 import { formatCompact, formatDuration, formatMoneyShort, formatPercent } from '../format.ts';
-import { errorShareOf, errorsOf, type UsageSeries } from './series.ts';
-import type { Zoom } from './view.ts';
+import { GroupedChart } from './grouped-chart.tsx';
+import { errorShareOf, type UsageSeries } from './series.ts';
+import type { Measure, Zoom } from './view.ts';
+
+const SMALL_HEIGHT_PX = 150;
+/** As high as two small ones, with their heads and the gap. */
+const LARGE_HEIGHT_PX = 390;
 
 interface UsageChart {
   readonly title: string;
@@ -11,26 +17,33 @@ interface UsageChart {
   readonly series: readonly ChartSeries[];
 }
 
-/** Charts of the usage over time. Dragging over any of them zooms all. */
+/** Charts of the usage over time: a large one, and small ones beside it. Dragging over any of them zooms all. */
 export function UsageCharts({
   series,
   onZoom,
+  ...chosen
 }: {
+  readonly organization_id: string;
   readonly series: UsageSeries;
+  readonly group_by: Grouping;
+  readonly measure: Measure;
+  readonly onGroup: (group_by: Grouping) => void;
+  readonly onMeasure: (measure: Measure) => void;
   /** Called with the wanted part; null for the whole span. */
   readonly onZoom: (zoom: Zoom | null) => void;
 }) {
   const times_ms = useMemo(() => series.buckets.map(({ start_ms }) => start_ms), [series]);
   const charts = useMemo(() => chartsOf(series), [series]);
   return (
-    <div class="grid">
+    <div class="chart-board has-small">
+      <GroupedChart series={series} height_px={LARGE_HEIGHT_PX} onZoom={onZoom} {...chosen} />
       {charts.map(({ title, ...chart }) => (
         <Chart
           key={title}
           title={title}
           times_ms={times_ms}
           bucket_ms={series.bucket_ms}
-          height_px={180}
+          height_px={SMALL_HEIGHT_PX}
           onZoom={onZoom}
           {...chart}
         />
@@ -45,12 +58,6 @@ function chartsOf({ buckets }: UsageSeries): readonly UsageChart[] {
     values: buckets.map(of),
   });
   return [
-    {
-      title: 'Requests',
-      kind: 'bars',
-      format: formatCompact,
-      series: [each('All', ({ requests }) => requests), { ...each('Errors', errorsOf), color: 'danger' }],
-    },
     {
       title: 'Cost',
       kind: 'bars',

@@ -11,11 +11,21 @@ import { formatCount, formatExact, formatMoment, formatNumber } from '../format.
 import { organizationPath } from '../page.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 import { FilterBar } from './filter-bar.tsx';
+import { RefusedRequests } from './refused-requests.tsx';
 import { loadRequests, requestColumns } from './requests.tsx';
 import { loadSeries, type UsageSums } from './series.ts';
 import { Totals } from './totals.tsx';
 import { UsageCharts } from './usage-charts.tsx';
-import { isFiltered, rangeOf, spanName, spanOf, type UsageQuery, type UsageView, zoomTo } from './view.ts';
+import {
+  isFiltered,
+  rangeOf,
+  spanName,
+  spanOf,
+  type UsageQuery,
+  type UsageView,
+  type Zoom,
+  zoomTo,
+} from './view.ts';
 
 interface OverviewProps {
   readonly organization_id: string;
@@ -27,9 +37,13 @@ interface OverviewProps {
 
 /** All requests of a time and the filters: totals, charts and a table. */
 export function UsageOverview({ organization_id, view, shown_at_ms, asked, show }: OverviewProps) {
-  const series = useLoaded(() => loadSeries(organization_id, asked), [organization_id, asked], {
-    keep_stale: true,
-  });
+  const { group_by, measure } = view;
+  const fits_data = view.zoom === null && !view.is_whole;
+  const series = useLoaded(
+    () => loadSeries(organization_id, asked, { group_by, fits_data }),
+    [organization_id, asked],
+    { keep_stale: true },
+  );
   const requests = useLoadedPages(
     (after) => loadRequests(organization_id, asked, after),
     [organization_id, asked],
@@ -59,6 +73,18 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
               <Button onClick={() => show({ zoom: null })}>Back to {spanName(view)}</Button>
             </>
           )}
+          {fits_data && data !== undefined && !series.is_loading && isPartOf(data, range) && (
+            <>
+              <span>
+                All requests came from {formatMoment(data.from_ms, time_zone)} to{' '}
+                {formatExact(data.to_ms, time_zone)}
+              </span>
+              <Button onClick={() => show({ is_whole: true })}>Show {spanName(view)} whole</Button>
+            </>
+          )}
+          {view.is_whole && view.zoom === null && (
+            <Button onClick={() => show({ is_whole: false })}>Show only the time with requests</Button>
+          )}
         </div>
       </div>
       {is_answered && (
@@ -77,12 +103,18 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
           <Totals totals={data.totals} />
           <RolledUpNotice totals={data.totals} />
           <UsageCharts
+            organization_id={organization_id}
             series={data}
+            group_by={group_by}
+            measure={measure}
+            onGroup={(chosen) => show({ group_by: chosen })}
+            onMeasure={(chosen) => show({ measure: chosen })}
             onZoom={(zoom) => {
               if (zoom !== null) show({ zoom: zoomTo(zoom) }, { replace: false });
               else if (view.zoom !== null) show({ zoom: null });
             }}
           />
+          <RefusedRequests organization_id={organization_id} />
           <Section title="Requests" description={shownRows(data.totals)}>
             {requests.error !== undefined && <ErrorState error={requests.error} onRetry={requests.reload} />}
             <Table
@@ -104,6 +136,11 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
       )}
     </>
   );
+}
+
+/** True if a chart shows less than the span that was asked for. */
+function isPartOf(shown: Zoom, range: Zoom): boolean {
+  return shown.to_ms < range.to_ms || shown.from_ms > range.from_ms;
 }
 
 function NoRequests({

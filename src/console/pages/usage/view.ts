@@ -1,4 +1,5 @@
 import type { Mode } from '../../../questions/question.ts';
+import { GROUPINGS, type Grouping } from '../../../usage/groupings.ts';
 import {
   type DateRange,
   PRESETS,
@@ -13,6 +14,14 @@ const MINUTE_MS = 60_000;
 /** The API accepts years of four digits. */
 const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 const SPAN_DEFAULT: Preset = 'week';
+const GROUP_DEFAULT: Grouping = 'status';
+
+/** The sums that the large chart can show. */
+export const MEASURES = ['requests', 'cost_micros', 'input_tokens'] as const;
+
+export type Measure = (typeof MEASURES)[number];
+
+const MEASURE_DEFAULT: Measure = 'requests';
 
 /** A span of time, its end excluded. */
 export interface Zoom {
@@ -33,6 +42,10 @@ export interface UsageView {
   readonly status: number | null;
   /** The one request to look up, regardless of the rest of the view. */
   readonly request_id: string | null;
+  readonly group_by: Grouping;
+  readonly measure: Measure;
+  /** True to show the span whole, also where all requests are in a small part of it. */
+  readonly is_whole: boolean;
 }
 
 /** The requests, as the API's query; a missing field does not filter. */
@@ -61,6 +74,9 @@ export function viewOf(address: URLSearchParams): UsageView {
     mode: mode === 'fast' || mode === 'consistent' ? mode : null,
     status: Number.isInteger(status) && status >= 100 && status <= 599 ? status : null,
     request_id: address.get('request'),
+    group_by: GROUPINGS.find((grouping) => grouping === address.get('group')) ?? GROUP_DEFAULT,
+    measure: MEASURES.find((measure) => measure === address.get('measure')) ?? MEASURE_DEFAULT,
+    is_whole: address.has('whole'),
   };
 }
 
@@ -76,6 +92,9 @@ export function addressOf(view: UsageView): Readonly<Record<string, string | nul
     mode: view.mode,
     status: view.status === null ? null : String(view.status),
     request: view.request_id,
+    group: view.group_by === GROUP_DEFAULT ? null : view.group_by,
+    measure: view.measure === MEASURE_DEFAULT ? null : view.measure,
+    whole: view.is_whole ? 'true' : null,
   };
 }
 

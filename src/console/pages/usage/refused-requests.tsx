@@ -1,0 +1,44 @@
+import { api, call } from '../client.ts';
+import { Section } from '../components/page-header.tsx';
+import { LoadedView } from '../components/states.tsx';
+import { Time } from '../components/time.tsx';
+import { formatCount } from '../format.ts';
+import { useLoaded } from '../use-loaded.ts';
+
+/** The requests that got an error in the last 24 hours, by code, with what each code means. */
+export function RefusedRequests({ organization_id }: { readonly organization_id: string }) {
+  const refused = useLoaded(
+    () => call(api.organizations({ organization_id }).usage.refusals.get()),
+    [organization_id],
+  );
+  return (
+    <Section
+      title="Refused requests"
+      description="The last 24 hours, since the service started. They cost nothing, and most are in no chart."
+      actions={<a href="/docs/errors">All error codes</a>}
+    >
+      <LoadedView loaded={refused} lines={2}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <p class="muted">No request was refused.</p>
+          ) : (
+            <ul class="panel refusals">
+              {items.map(({ code, status, message, requests, last_at_ms }) => (
+                <li key={code}>
+                  <span>
+                    <code>{code}</code> <span class="muted">{status}</span>
+                  </span>
+                  <strong class="number">{formatCount(requests, 'request')}</strong>
+                  <p>{message}</p>
+                  <span class="muted">
+                    last <Time time_ms={last_at_ms} />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </LoadedView>
+    </Section>
+  );
+}
