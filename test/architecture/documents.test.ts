@@ -8,6 +8,7 @@ import { ROOT } from './source-files.ts';
 const DOCUMENTS = [
   'ARCHITECTURE.md',
   'CHANGELOG.md',
+  'COMMANDS.md',
   'CONTRIBUTING.md',
   'OPERATIONS.md',
   'README.md',

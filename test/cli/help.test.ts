@@ -1,27 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import type { Command } from 'commander';
-import { createProgram } from '../../src/cli/program.ts';
 import { unknownVariables } from '../../src/config/effective.ts';
+import { commandReference, helpOf, leafCommands, REFERENCE_FILE } from '../support/command-reference.ts';
 
-/** Every command that does something, with its words. */
-function leaves(
-  command: Command,
-  words: readonly string[] = [],
-): { words: readonly string[]; command: Command }[] {
-  if (command.commands.length === 0) return [{ words, command }];
-  return command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
-}
-
-function helpOf(command: Command): string {
-  let text = '';
-  command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();
-  return text;
-}
-
-const all = leaves(createProgram());
+const all = leafCommands();
 
 test('the command line has the words that scripts rely on', () => {
-  expect(all.map(({ words }) => words.join(' '))).toEqual(
+  expect(all.map(({ words }) => words)).toEqual(
     expect.arrayContaining([
       'serve',
       'init',
@@ -64,12 +48,16 @@ test('the command line has the words that scripts rely on', () => {
   );
 });
 
+test('COMMANDS.md is what --help says: "bun test/support/command-reference.ts" writes it', async () => {
+  expect(await Bun.file(REFERENCE_FILE).text()).toBe(commandReference());
+});
+
 describe('help', () => {
   for (const { words, command } of all) {
-    test(`of tds ${words.join(' ')} describes it and shows an example of it`, () => {
+    test(`of tds ${words} describes it and shows an example of it`, () => {
       const help = helpOf(command);
       expect(command.description()).not.toBe('');
-      expect(help).toContain(`$ tds ${words.join(' ')}`);
+      expect(help).toContain(`$ tds ${words}`);
       expect(help).toContain('--data <directory>');
     });
   }
@@ -77,7 +65,7 @@ describe('help', () => {
   test('offers a database to the commands that use one', () => {
     const without = all
       .filter(({ command }) => !command.options.some(({ long }) => long === '--database'))
-      .map(({ words }) => words.join(' '));
+      .map(({ words }) => words);
     // A copy names both of its databases itself.
     expect(without.toSorted()).toEqual(['database copy', 'decide', 'health', 'licenses', 'mcp', 'top']);
   });
