@@ -6,16 +6,18 @@ namespace tds {
 
 namespace attention {
 
-Scratch::Scratch() : numbers_(SHARING_MAX * PER_HEAD + PER_TILE) {}
+Scratch::Scratch() : memory_(std::make_unique<Memory>()) {}
+Scratch::Scratch(Scratch &&) noexcept = default;
+Scratch::~Scratch() = default;
 
 size_t pieces(const Operands & operands) { return row_tiles(operands) * operands.cache_heads; }
 
 void compute(Instructions instructions, const Operands & operands, size_t piece, Scratch & scratch) {
     switch (instructions) {
         case Instructions::AVX512:
-            return compute_avx512(operands, piece, scratch.numbers_.data());
+            return compute_avx512(operands, piece, *scratch.memory_);
         case Instructions::AVX2:
-            return compute_avx2(operands, piece, scratch.numbers_.data());
+            return compute_avx2(operands, piece, *scratch.memory_);
         case Instructions::NONE:
             break;
     }

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "instructions.hpp"
 
@@ -11,7 +11,8 @@ namespace tds {
 /**
  * Attention over a cache of 16-bit keys and values. ggml's own kernel converts and masks every tile of the cache for
  * each head. This one converts a tile once for all heads that share it, and skips a tile that no row sees by its mask.
- * Each row has a SIMD lane of its own, so no sum goes across a register.
+ * Both products are of 16-bit integers, of which a CPU multiplies twice as many at a time as of 32-bit floats. Each row
+ * has a SIMD lane of its own, so no sum goes across a register.
  *
  * Like ggml's kernel, it walks the cache in tiles of CELLS cells and updates the running maximum once for each tile. A
  * row's bits depend on which tiles its cells are in, and on nothing else: not on the batch, not on the instructions.
@@ -51,14 +52,18 @@ struct Operands {
     size_t result_head_stride;
 };
 
+struct Memory;
+
 /** Working memory of one thread. */
 class Scratch {
   public:
     Scratch();
+    Scratch(Scratch &&) noexcept;
+    ~Scratch();
 
   private:
     friend void compute(Instructions, const Operands &, size_t, Scratch &);
-    std::vector<float> numbers_;
+    std::unique_ptr<Memory> memory_;
 };
 
 /** Returns the number of pieces of work: one for each tile of rows and each head of the cache. */

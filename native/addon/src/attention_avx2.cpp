@@ -18,27 +18,40 @@ namespace {
 /** Registers of AVX2, of which there are 16. A mask is a register too, with all bits of a lane set or none. */
 struct Avx2Lanes {
     using Floats = __m256;
+    /** A vector of integers that the compiler keeps in one register, where the general type would be copied. */
+    using Integers = int32_t __attribute__((vector_size(32)));
     using Mask = __m256;
     static constexpr size_t COUNT = 8;
     static constexpr size_t REGISTERS_AT_ONCE = 2;
 
-    TDS_INLINE Floats load(const float * from) { return _mm256_loadu_ps(from); }
-    TDS_INLINE void store(float * to, Floats value) { _mm256_storeu_ps(to, value); }
+    TDS_INLINE Floats load(const float * from) { return _mm256_load_ps(from); }
+    TDS_INLINE void store(float * to, Floats value) { _mm256_store_ps(to, value); }
+    TDS_INLINE Integers load(const int32_t * from) { return *reinterpret_cast<const Integers *>(from); }
+    TDS_INLINE void store(int32_t * to, Integers value) { *reinterpret_cast<Integers *>(to) = value; }
+    TDS_INLINE Integers broadcast(int32_t number) { return of(_mm256_set1_epi32(number)); }
+    TDS_INLINE Integers no_integers() { return of(_mm256_setzero_si256()); }
     TDS_INLINE Floats broadcast(float number) { return _mm256_set1_ps(number); }
     TDS_INLINE Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
     TDS_INLINE Floats subtract(Floats a, Floats b) { return _mm256_sub_ps(a, b); }
     TDS_INLINE Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
     TDS_INLINE Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
-    TDS_INLINE Floats subtract_product(Floats a, Floats b, Floats c) { return _mm256_fnmadd_ps(b, c, a); }
     /** Returns `b` in lanes where one of them is NaN. */
     TDS_INLINE Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
-    TDS_INLINE Floats round(Floats value) {
-        return _mm256_round_ps(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    /** Adds the integer in the lowest bits of `rounded` to the exponent of `value`. */
+    TDS_INLINE Floats add_to_exponent(Floats value, Floats rounded) {
+        const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(rounded), 23);
+        return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(value), exponent));
     }
-    /** Returns `value` times 2 to the power of `power`, an integer from −126 to 0 that becomes a float's exponent. */
-    TDS_INLINE Floats scale_by_power_of_two(Floats value, Floats power) {
-        const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(power), _mm256_set1_epi32(127));
-        return _mm256_mul_ps(value, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+
+    /** Adds to each sum the two products of 16-bit integers of its lane. */
+    TDS_INLINE Integers add_products(Integers sum, Integers a, Integers b) {
+        return of(_mm256_add_epi32(general(sum), _mm256_madd_epi16(general(a), general(b))));
+    }
+    TDS_INLINE Floats to_floats(Integers value) { return _mm256_cvtepi32_ps(general(value)); }
+    TDS_INLINE Integers to_integers(Floats value) { return of(_mm256_cvtps_epi32(value)); }
+    /** Returns pairs of 16-bit integers of the lowest bits. */
+    TDS_INLINE Integers pair(Integers low, Integers high) {
+        return of(_mm256_blend_epi16(general(low), _mm256_slli_epi32(general(high), 16), 0b10101010));
     }
 
     /** Makes a mask of the lowest COUNT bits, one for each lane. */
@@ -47,18 +60,11 @@ struct Avx2Lanes {
         const __m256i set = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits & 0xff)), each);
         return _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, each));
     }
-    TDS_INLINE bool any(uint64_t bits) { return (bits & 0xff) != 0; }
     /** Returns 0 in lanes whose mask bit is not set. */
     TDS_INLINE Floats keep(Mask mask, Floats value) { return _mm256_and_ps(mask, value); }
     /** Returns `a` in lanes whose mask bit is not set. */
     TDS_INLINE Floats max_where(Mask mask, Floats a, Floats b) { return _mm256_blendv_ps(a, _mm256_max_ps(a, b), mask); }
-    /** Returns true if any lane differs or is NaN. */
-    TDS_INLINE bool differ(Floats a, Floats b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_NEQ_UQ)) != 0; }
 
-    /** Converts 16-bit floats. */
-    TDS_INLINE Floats from_halves(const char * from) {
-        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
-    }
     /** Returns a bit for each of the first `cells` 16-bit numbers, at most CELLS, that is not HIDDEN. */
     TDS_INLINE uint64_t seen(const char * from, size_t cells) {
         constexpr size_t at_once = 32;
@@ -80,12 +86,16 @@ struct Avx2Lanes {
         }
         return ~hides;
     }
+
+  private:
+    TDS_INLINE Integers of(__m256i value) { return reinterpret_cast<Integers>(value); }
+    TDS_INLINE __m256i general(Integers value) { return reinterpret_cast<__m256i>(value); }
 };
 
 }  // namespace
 
-void compute_avx2(const Operands & operands, size_t piece, float * numbers) {
-    Worker<Avx2Lanes>(operands, piece, numbers).run();
+void compute_avx2(const Operands & operands, size_t piece, Memory & memory) {
+    Worker<Avx2Lanes>(operands, piece, memory).run();
 }
 
 }  // namespace attention
@@ -98,7 +108,7 @@ namespace tds {
 
 namespace attention {
 
-void compute_avx2(const Operands &, size_t, float *) {}
+void compute_avx2(const Operands &, size_t, Memory &) {}
 
 }  // namespace attention
 
