@@ -109,7 +109,12 @@ export interface Service {
     AnalyticsContext &
     BillingContext &
     FirstStepsContext & {
+      readonly keys: KeyDirectory;
+      readonly catalog: Catalog;
       readonly models: Models;
+      readonly unplanned_bodies: BodyBudget;
+      readonly idempotency: IdempotencyQueue;
+      readonly cut_requests: CutRequests;
       readonly store: Store;
       readonly readiness: Readiness;
       readonly audits: Audits;

@@ -29,7 +29,7 @@ import {
   SYSTEM_ONE_ANSWERS,
   SYSTEM_ONE_REQUESTS,
 } from './decision-examples.ts';
-import { keyWithinBudget, spendRefusal } from './refusal-gate.ts';
+import { keyWithinBudget, type RefusalGateServices, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
 import {
   defineRoute,
@@ -46,10 +46,11 @@ export const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
 const REPLAYED_HEADER = 'idempotent-replayed';
 
 /** The parts that answer a request for a decision. */
-export type DecisionRouteServices = DecisionServices & {
-  readonly body_limits: BodyLimits;
-  readonly metrics: Metrics;
-};
+export type DecisionRouteServices = DecisionServices &
+  RefusalGateServices & {
+    readonly body_limits: BodyLimits;
+    readonly metrics: Metrics;
+  };
 
 /** The route's facts about a request for a decision, before its body. */
 type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_mode'> &

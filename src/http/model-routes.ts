@@ -1,37 +1,27 @@
 import { Type } from '@sinclair/typebox';
-import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
+import type { Caller } from '../accounts/key-directory.ts';
 import type { TierLimits } from '../accounts/tiers.ts';
-import { type Catalog, DEFAULT_MODEL, OWNED_BY } from '../catalog/catalog.ts';
+import { DEFAULT_MODEL, OWNED_BY } from '../catalog/catalog.ts';
 import type { CatalogModel } from '../catalog/catalog-records.ts';
-import type { Clock } from '../clock.ts';
 import type { AskedKey } from '../decisions/call.ts';
 import { callerOf } from '../decisions/check-request.ts';
 import { modelNotFound } from '../decisions/explained-refusals.ts';
+import type { DecisionServices } from '../decisions/ports.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { WritableJson } from '../json/write-json.ts';
-import type { RateWindows } from '../limits/rate-windows.ts';
-import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import { dollarsOf } from '../money.ts';
-import type { Problems } from '../problems/problems.ts';
 import { MODES } from '../questions/question.ts';
 import { OPTIONS_MAX } from '../questions/question-fields.ts';
 import { BODY_BYTES_MAX } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
 import { MODEL_EXAMPLES, MODEL_LIST_EXAMPLES } from './model-examples.ts';
 import { pathParameter } from './path-table.ts';
-import { keyWithinBudget, spendRefusal } from './refusal-gate.ts';
+import { keyWithinBudget, type RefusalGateServices, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 import { type ListedModel, type ModelList, ModelListSchema, ModelSchema } from './schemas.ts';
 
-interface ModelServices {
-  readonly keys: KeyDirectory;
-  readonly catalog: Catalog;
-  readonly limiter: RateWindows;
-  readonly refusals: RefusalBudgets;
-  readonly clock: Clock;
-  readonly problems: Problems;
-}
+type ModelServices = RefusalGateServices & Pick<DecisionServices, 'keys' | 'catalog'>;
 
 const MODEL_LIST_CODES = [
   'missing_api_key',

@@ -20,9 +20,11 @@ type HeaderKey = AskedKey & { readonly key: string | MissingKey };
 /** The refusal of a request that is not processed. */
 type OverBudget = Refused<'rate_limit_exceeded'>;
 
-interface RefusalGateServices {
-  readonly keys: KeyDirectory;
+/** The parts that bound requests which nobody pays for. */
+export interface RefusalGateServices {
+  readonly keys: Pick<KeyDirectory, 'authenticate' | 'mayExist'>;
   readonly limiter: RateWindows;
+  /** The budgets of refused requests, which cost nothing. */
   readonly refusals: RefusalBudgets;
   readonly clock: Clock;
   readonly problems: Problems;

@@ -1,13 +1,10 @@
-import type { DecisionServices } from '../decisions/ports.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 import type { Log } from '../ops/log.ts';
-import type { Metrics } from '../ops/metrics.ts';
 import type { Readiness } from '../ops/readiness.ts';
 import type { Tracing } from '../ops/tracing.ts';
 import type { UsageReader } from '../usage/usage-reader.ts';
 import { batchRoute } from './batch-route.ts';
-import type { BodyLimits } from './body-bytes.ts';
-import { decisionRoutes } from './decision-routes.ts';
+import { type DecisionRouteServices, decisionRoutes } from './decision-routes.ts';
 import { documentRoutes } from './document-routes.ts';
 import type { Draining } from './draining.ts';
 import { healthRoutes } from './health-routes.ts';
@@ -20,7 +17,7 @@ import { tokenRoute } from './token-routes.ts';
 import { type Payments, webhookRoute } from './webhook-routes.ts';
 
 /** The parts that the routes need. */
-export interface RouteServices extends DecisionServices {
+export interface RouteServices extends DecisionRouteServices {
   /** The provider whose webhooks are accepted; null where only the operator gives credit. */
   readonly payments: Payments | null;
   readonly site: Site;
@@ -28,10 +25,8 @@ export interface RouteServices extends DecisionServices {
   readonly tracing: Pick<Tracing, 'begin'>;
   /** Begins when the service is being stopped. */
   readonly draining: Draining;
-  readonly body_limits: BodyLimits;
   /** The memory for lines of batches that are being answered. */
   readonly batch_lines: BodyBudget;
-  readonly metrics: Metrics;
   readonly reader: UsageReader;
   readonly readiness: Pick<Readiness, 'failing'>;
 }

@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
 import { scripts } from '../../package.json' with { type: 'json' };
 import {
   importCycles,
   importsOf,
+  ROOT,
   reachedFiles,
   readSourceFiles,
   type SourceFile,
@@ -263,6 +265,19 @@ test('the pages take nothing but types of the API, so that no code of the server
       : [],
   );
   expect(wrong).toEqual([]);
+});
+
+test('the ports of the decisions are interfaces, so that a part can be replaced without its class', async () => {
+  const ports = 'src/decisions/ports.ts';
+  const named = await Bun.file(join(ROOT, ports)).text();
+  const classes = await Promise.all(
+    (files.get(ports)?.imports ?? []).map(async (path) => {
+      const text = await Bun.file(join(ROOT, path)).text();
+      return [...text.matchAll(/^export (?:abstract )?class (\w+)/gm)].map(([, name = '']) => name);
+    }),
+  );
+  expect(classes.flat()).toContain('KeyDirectory');
+  expect(classes.flat().filter((name) => new RegExp(`\\b${name}\\b`).test(named))).toEqual([]);
 });
 
 describe('no file is imported by nobody', () => {

@@ -1,4 +1,5 @@
 import type { SentInvitation } from '../../accounts/invitations.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
 import type { Clock } from '../../clock.ts';
 import type { BatchServices } from '../../http/batch-stream.ts';
 import type { BodyLimits } from '../../http/body-bytes.ts';
@@ -43,7 +44,7 @@ export interface ConsoleServices {
    */
   readonly mailInvitation: (invitation: SentInvitation, inviter_name: string) => void;
   /** Answers the requests of the playground and of batches. */
-  readonly decisions: BatchServices;
+  readonly decisions: BatchServices & { readonly catalog: Pick<Catalog, 'listCommonModels'> };
   readonly body_limits: BodyLimits;
   readonly operation: Operation;
   /** The origin of the console, such as `https://tds.example.com`; null to trust the `Host` of requests. */
