@@ -223,8 +223,14 @@ export const apiKeys = pgTable(
     revoked_at_ms: integer(),
     /** The number of the key in the order of creation, as SQLite's rowid. */
     row_id: rowNumber().notNull(),
+    /** The time from which the key is refused as a revoked one is; null for a key without an end. */
+    expires_at_ms: integer(),
   },
-  (table) => [index('api_keys_project').on(table.project_id), uniqueIndex('api_keys_row').on(table.row_id)],
+  (table) => [
+    index('api_keys_project').on(table.project_id),
+    index('api_keys_expiry').on(table.expires_at_ms).where(sql`${table.revoked_at_ms} IS NULL`),
+    uniqueIndex('api_keys_row').on(table.row_id),
+  ],
 );
 
 /**

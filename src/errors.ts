@@ -40,7 +40,7 @@ export const ERRORS = {
     status: 401,
     message: 'No API key found: send it as "Authorization: Bearer <API_KEY>" or "X-API-Key: <API_KEY>".',
   },
-  invalid_api_key: { status: 401, message: 'This API key does not exist or was revoked.' },
+  invalid_api_key: { status: 401, message: 'This API key does not exist, has expired or was revoked.' },
   invalid_signature: { status: 401, message: 'The webhook is not signed by the payment provider.' },
   signature_outside_tolerance: {
     status: 401,
@@ -202,6 +202,12 @@ export const ACCOUNT_ERRORS = {
   },
   too_many_organizations: { status: 409, message: 'You own 20 organizations: use one of them.' },
   too_many_projects: { status: 409, message: 'The organization has 100 active projects: archive one first.' },
+  invalid_expiry: {
+    status: 422,
+    message: 'A key can expire at a time in the next ten years.',
+    param: 'expires_at_ms',
+  },
+  key_ended: { status: 409, message: 'This API key was revoked or has expired.' },
   too_many_keys: { status: 409, message: 'The organization has 100 active API keys: revoke one first.' },
   too_many_changes: {
     status: 429,

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, isNotNull, isNull, min, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, isNotNull, isNull, lte, min, sql } from 'drizzle-orm';
 import type { KeyFilter, KeyOwner, KeyRecords, ListedKey, NewKey } from '../../src/accounts/key-records.ts';
 import { apiKeys, organizations, projects, users } from '../tables.ts';
 import { isProjectOfMember } from './account-records.ts';
@@ -67,6 +67,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
         created_at_ms: apiKeys.created_at_ms,
         last_used_at_ms: apiKeys.last_used_at_ms,
         revoked_at_ms: apiKeys.revoked_at_ms,
+        expires_at_ms: apiKeys.expires_at_ms,
       })
       .from(apiKeys)
       .innerJoin(projects, eq(projects.id, apiKeys.project_id))
@@ -120,8 +121,11 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
       this.#executor
         .select({
           organization_id: projects.organization_id,
+          project_id: apiKeys.project_id,
+          name: apiKeys.name,
           created_by_user_id: apiKeys.created_by_user_id,
           revoked_at_ms: apiKeys.revoked_at_ms,
+          expires_at_ms: apiKeys.expires_at_ms,
         })
         .from(apiKeys)
         .innerJoin(projects, eq(projects.id, apiKeys.project_id))
@@ -132,6 +136,21 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
   async revokeKey(key_id: string, revoked_at_ms: number): Promise<void> {
     await this.#executor.update(apiKeys).set({ revoked_at_ms }).where(eq(apiKeys.id, key_id));
     this.#noteKeyChange();
+  }
+
+  async setExpiry(key_id: string, expires_at_ms: number | null): Promise<void> {
+    await this.#executor.update(apiKeys).set({ expires_at_ms }).where(eq(apiKeys.id, key_id));
+    this.#noteKeyChange();
+  }
+
+  async revokeExpired(now_ms: number): Promise<number> {
+    // Nobody needs to be told: who looks a key up compares its expiry with the time.
+    const revoked = await this.#executor
+      .update(apiKeys)
+      .set({ revoked_at_ms: sql`${apiKeys.expires_at_ms}` })
+      .where(and(isNull(apiKeys.revoked_at_ms), lte(apiKeys.expires_at_ms, now_ms)))
+      .returning({ id: apiKeys.id });
+    return revoked.length;
   }
 
   async revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void> {

@@ -24,6 +24,7 @@ export function prepareKeyStatements(db: Db) {
         tokens_per_minute: organizations.tokens_per_minute,
         questions_per_request: organizations.questions_per_request,
         suspended_at_ms: organizations.suspended_at_ms,
+        expires_at_ms: apiKeys.expires_at_ms,
       })
       .from(apiKeys)
       .innerJoin(projects, eq(projects.id, apiKeys.project_id))

@@ -180,8 +180,13 @@ export const apiKeys = sqliteTable(
     created_at_ms: integer().notNull(),
     last_used_at_ms: integer(),
     revoked_at_ms: integer(),
+    /** The time from which the key is refused as a revoked one is; null for a key without an end. */
+    expires_at_ms: integer(),
   },
-  (table) => [index('api_keys_project').on(table.project_id)],
+  (table) => [
+    index('api_keys_project').on(table.project_id),
+    index('api_keys_expiry').on(table.expires_at_ms).where(sql`${table.revoked_at_ms} IS NULL`),
+  ],
 );
 
 /**

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { KeyRecords } from './key-records.ts';
+import type { ActiveKey, KeyRecords } from './key-records.ts';
 import { sameHash, secretHash } from './secret-hash.ts';
 import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
 
@@ -39,6 +39,7 @@ export interface KeyReference {
 
 interface CacheEntry {
   readonly caller: Caller;
+  readonly expires_at_ms: number | null;
   readonly read_at_ms: number;
 }
 
@@ -79,7 +80,7 @@ export class KeyDirectory {
   }
 
   /**
-   * Returns the caller of an active key, by its secret or by reference. Null when the key is unknown or
+   * Returns the caller of an active key, by its secret or by reference. Null when the key is unknown, expired or
    * revoked, or its project archived. Rejects as the store does.
    */
   async authenticate(key: string | KeyReference): Promise<Caller | null> {
@@ -89,19 +90,20 @@ export class KeyDirectory {
     const now_ms = this.#clock.monotonic_ms();
     const cached = this.#cache.get(secret_sha256);
     if (cached !== undefined) {
-      if (now_ms - cached.read_at_ms < KEY_CACHE_MS) return cached.caller;
+      if (now_ms - cached.read_at_ms < KEY_CACHE_MS) return this.#isOver(cached) ? null : cached.caller;
       this.#cache.delete(secret_sha256);
     }
     const invalidations = this.#invalidations;
     const row = await this.#records.findActive(secret_sha256);
-    if (row === undefined || !sameHash(row.secret_sha256, secret_sha256)) return null;
+    if (row === undefined || !sameHash(row.secret_sha256, secret_sha256) || this.#isOver(row)) return null;
     const { key_id, project_id, organization_id } = row;
     // The stored tier may be old: the job that raises tiers with time runs once an hour.
     const tier = tierInForce(row, this.#clock.now_ms());
     const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
     if (row.suspended_at_ms !== null) return { ...caller, is_suspended: true };
     if (caller.limits !== null && invalidations === this.#invalidations) {
-      this.#remember(secret_sha256, { caller, read_at_ms: now_ms });
+      const { expires_at_ms } = row;
+      this.#remember(secret_sha256, { caller, expires_at_ms, read_at_ms: now_ms });
     }
     return caller;
   }
@@ -148,6 +150,10 @@ export class KeyDirectory {
   invalidate(): void {
     this.#invalidations += 1;
     this.#cache.clear();
+  }
+
+  #isOver({ expires_at_ms }: Pick<ActiveKey, 'expires_at_ms'>): boolean {
+    return expires_at_ms !== null && expires_at_ms <= this.#clock.now_ms();
   }
 
   async #readNewKeys(now_ms: number): Promise<void> {

@@ -10,6 +10,8 @@ export interface NewKey {
   readonly display_prefix: string;
   readonly created_by_user_id: string | null;
   readonly created_at_ms: number;
+  /** The time from which the key is refused; null for a key without an end. */
+  readonly expires_at_ms: number | null;
 }
 
 /** A listed key. */
@@ -28,6 +30,8 @@ export interface ListedKey {
   readonly created_at_ms: number;
   readonly last_used_at_ms: number | null;
   readonly revoked_at_ms: number | null;
+  /** In the past for a key that has expired, until the hourly run counts it among the revoked ones. */
+  readonly expires_at_ms: number | null;
 }
 
 /** A filter for keys. */
@@ -39,11 +43,14 @@ export interface KeyFilter {
   readonly revoked: boolean;
 }
 
-/** The facts that decide who may revoke a key. */
+/** The facts that decide who may change a key. */
 export interface KeyOwner {
   readonly organization_id: string;
+  readonly project_id: string;
+  readonly name: string;
   readonly created_by_user_id: string | null;
   readonly revoked_at_ms: number | null;
+  readonly expires_at_ms: number | null;
 }
 
 /** An active key of an active project, with its organization's tier and dedicated limits. */
@@ -57,6 +64,8 @@ export interface ActiveKey extends TierStanding {
   readonly questions_per_request: number | null;
   /** The time since which the organization is suspended; null where it is not. */
   readonly suspended_at_ms: number | null;
+  /** The time from which the key is refused, which may be past; null where it has no end. */
+  readonly expires_at_ms: number | null;
 }
 
 /** The start of a key's hash, with the number of the key's row. */
@@ -98,6 +107,9 @@ export interface KeyRecords {
   firstCreated_ms(organization_id: string): Promise<number | undefined>;
   findOwner(key_id: string): Promise<KeyOwner | undefined>;
   revokeKey(key_id: string, revoked_at_ms: number): Promise<void>;
+  setExpiry(key_id: string, expires_at_ms: number | null): Promise<void>;
+  /** Revokes every active key that has expired by that time, as of its expiry. Resolves with their number. */
+  revokeExpired(now_ms: number): Promise<number>;
   /** Revokes every active key of a project. */
   revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void>;
 

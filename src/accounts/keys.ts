@@ -1,9 +1,10 @@
 import { recordAct } from '../audit-log/record.ts';
+import { DAY_MS } from '../clock.ts';
 import { type Actor, memberIdOf } from './actor.ts';
 import type { AccountContext } from './context.ts';
 import { AccountError } from './errors.ts';
 import { keyDisplayPrefix } from './key-format.ts';
-import type { ListedKey } from './key-records.ts';
+import type { KeyOwner, ListedKey } from './key-records.ts';
 import { checkedName } from './names.ts';
 import { permits, requirePermission } from './permissions.ts';
 import { requireProject } from './projects.ts';
@@ -16,7 +17,13 @@ export const ACTIVE_KEYS_MAX = 100;
 interface NewKeyRequest {
   readonly project_id: string;
   readonly name: string;
+  /** The time from which the key is refused as a revoked one is; none by default. */
+  readonly expires_at_ms?: number | null;
 }
+
+/** The latest expiry of a key, and the longest overlap of a rotation. */
+export const EXPIRY_DAYS_MAX = 3_650;
+export const OVERLAP_DAYS_MAX = 30;
 
 export interface CreatedKey {
   readonly id: string;
@@ -26,11 +33,12 @@ export interface CreatedKey {
   readonly project_id: string;
   readonly display_prefix: string;
   readonly created_at_ms: number;
+  readonly expires_at_ms: number | null;
 }
 
 /**
  * Creates a key of a project (owners, admins and developers); it works at once. Rejects with `invalid_name`,
- * `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
+ * `invalid_expiry`, `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
  */
 export function createKey(context: AccountContext, actor: Actor, given: NewKeyRequest): Promise<CreatedKey> {
   return inTransaction(context, (transaction) => insertKey(transaction, actor, given));
@@ -45,6 +53,11 @@ export async function insertKey(
   const name = checkedName(given.name);
   const project = await requireProject(records, actor, given.project_id, 'create_keys');
   if (project.archived_at_ms !== null) throw new AccountError('project_archived');
+  const created_at_ms = clock.now_ms();
+  const { expires_at_ms = null } = given;
+  requireExpiry(expires_at_ms, created_at_ms);
+  // An expired key is no active one.
+  await records.keys.revokeExpired(created_at_ms);
   if ((await records.keys.countActive(project.organization_id)) >= ACTIVE_KEYS_MAX) {
     throw new AccountError('too_many_keys');
   }
@@ -54,7 +67,8 @@ export async function insertKey(
     project_id: project.id,
     name,
     display_prefix: keyDisplayPrefix(key),
-    created_at_ms: clock.now_ms(),
+    created_at_ms,
+    expires_at_ms,
   };
   await records.keys.insertKey({
     ...stored,
@@ -65,7 +79,12 @@ export async function insertKey(
     action: 'key.create',
     organization_id: project.organization_id,
     object_id: stored.id,
-    detail: { name, display_prefix: stored.display_prefix, project_id: project.id },
+    detail: {
+      name,
+      display_prefix: stored.display_prefix,
+      project_id: project.id,
+      ...(expires_at_ms === null ? {} : { expires_at_ms }),
+    },
   });
   return { ...stored, key };
 }
@@ -145,4 +164,99 @@ export function revokeKey(
     });
     return { revoked_at_ms };
   });
+}
+
+/**
+ * Changes when a key expires; null for never. Owners and admins do so with any key, others with those that they created,
+ * while their role may create keys. Rejects with `invalid_expiry`, `key_ended`, `not_found`, `permission_denied`.
+ */
+export function setKeyExpiry(
+  context: AccountContext,
+  actor: Actor,
+  { key_id, expires_at_ms }: { readonly key_id: string; readonly expires_at_ms: number | null },
+): Promise<void> {
+  return inTransaction(context, async (transaction) => {
+    await requireChangeable(transaction, actor, key_id);
+    requireExpiry(expires_at_ms, transaction.clock.now_ms());
+    await writeExpiry(transaction, actor, key_id, expires_at_ms);
+  });
+}
+
+/**
+ * Creates a key of the same name and project in place of another one. That still works for an overlap in milliseconds;
+ * with 0 it is revoked. The permissions are those of `setKeyExpiry`. Rejects as that and `createKey`.
+ */
+export function rotateKey(
+  context: AccountContext,
+  actor: Actor,
+  { key_id, overlap_ms }: { readonly key_id: string; readonly overlap_ms: number },
+): Promise<CreatedKey> {
+  return inTransaction(context, async (transaction) => {
+    const { records, clock } = transaction;
+    const { organization_id, project_id, name, expires_at_ms } = await requireChangeable(
+      transaction,
+      actor,
+      key_id,
+    );
+    if (!Number.isInteger(overlap_ms) || overlap_ms < 0 || overlap_ms > OVERLAP_DAYS_MAX * DAY_MS)
+      throw new AccountError('invalid_expiry', `Both keys can work for at most ${OVERLAP_DAYS_MAX} days.`);
+    const now_ms = clock.now_ms();
+    if (overlap_ms === 0) {
+      await records.keys.revokeKey(key_id, now_ms);
+      await recordAct(records, { clock }, actor, {
+        action: 'key.revoke',
+        organization_id,
+        object_id: key_id,
+      });
+    } else {
+      const ends_at_ms = Math.min(expires_at_ms ?? Number.POSITIVE_INFINITY, now_ms + overlap_ms);
+      await writeExpiry(transaction, actor, key_id, ends_at_ms);
+    }
+    return insertKey(transaction, actor, { project_id, name });
+  });
+}
+
+async function writeExpiry(
+  { records, clock }: Transaction,
+  actor: Actor,
+  key_id: string,
+  expires_at_ms: number | null,
+): Promise<void> {
+  await records.keys.setExpiry(key_id, expires_at_ms);
+  const owner = await records.keys.findOwner(key_id);
+  if (owner === undefined) throw new AccountError('not_found', 'There is no such API key.');
+  await recordAct(records, { clock }, actor, {
+    action: 'key.expiry',
+    organization_id: owner.organization_id,
+    object_id: key_id,
+    detail: { expires_at_ms },
+  });
+}
+
+/** Returns a key that works and that the actor may change. Rejects with `not_found`, `permission_denied`, `key_ended`. */
+async function requireChangeable(
+  { records, clock }: Transaction,
+  actor: Actor,
+  key_id: string,
+): Promise<KeyOwner> {
+  const key = await records.keys.findOwner(key_id);
+  if (key === undefined || !(await permits(records, actor, key.organization_id, 'see'))) {
+    throw new AccountError('not_found', 'There is no such API key.');
+  }
+  const isCreator = actor.kind === 'user' && key.created_by_user_id === actor.user_id;
+  const permission = isCreator ? 'create_keys' : 'revoke_any_key';
+  await requirePermission(records, actor, key.organization_id, permission);
+  const is_expired = key.expires_at_ms !== null && key.expires_at_ms <= clock.now_ms();
+  if (key.revoked_at_ms !== null || is_expired) throw new AccountError('key_ended');
+  return key;
+}
+
+/** Throws `invalid_expiry` unless a key without an end is meant, or a time in the next ten years. */
+function requireExpiry(expires_at_ms: number | null, now_ms: number): void {
+  if (expires_at_ms === null) return;
+  const is_valid =
+    Number.isInteger(expires_at_ms) &&
+    expires_at_ms > now_ms &&
+    expires_at_ms <= now_ms + EXPIRY_DAYS_MAX * DAY_MS;
+  if (!is_valid) throw new AccountError('invalid_expiry');
 }

@@ -35,10 +35,11 @@ export interface MaintenanceParts {
 }
 
 /**
- * Starts the background work of a running service. At the start and hourly: tiers that time raises. Hourly:
- * an audit, whose violations are logged as errors, and daily totals of old usage and old acts. Hourly too:
- * the deletion of expired idempotent answers and of idle windows. Every few seconds: last-used times of keys,
- * and counts for the log. Resolves with a function that stops it, once the start's tiers are written.
+ * Starts the background work of a running service. At the start and hourly: tiers that time raises. Hourly: an
+ * audit, whose violations are logged as errors, and daily totals of old usage and old acts. Hourly too: keys
+ * that expired count as revoked, and the deletion of expired idempotent answers and of idle windows. Every few
+ * seconds: last-used times of keys, and counts for the log. Resolves with a function that stops it, once the
+ * start's tiers are written.
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
   await recalculateTiers(parts.store, parts.clock.now_ms());
@@ -88,6 +89,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     await limiter.forgetIdle();
     if (!(await beginsHourlyRun())) return;
     await recalculateTiers(store, now_ms);
+    await store.transaction((records) => records.keys.revokeExpired(now_ms));
     await forgetAnswers(store, now_ms);
     const acts_before_ms = now_ms - audit_log_retention_days * DAY_MS;
     const report = await history.run({ now_ms, prune_before_ms, acts_before_ms });

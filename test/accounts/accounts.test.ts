@@ -452,6 +452,7 @@ describe.each(DATABASES)('accounts, $name', ({ open }) => {
           created_at_ms,
           last_used_at_ms: null,
           revoked_at_ms: null,
+          expires_at_ms: null,
         },
       ]);
     });

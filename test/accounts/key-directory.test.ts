@@ -51,9 +51,28 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
       display_prefix: keyDisplayPrefix(secret),
       created_by_user_id: null,
       created_at_ms: 0,
+      expires_at_ms: null,
     });
     return secret;
   }
+
+  test('a key is refused from its expiry on, also where its lookup is kept, and works again with a later one', async () => {
+    const secret = await addKey('key_1');
+    const now_ms = clock.now_ms();
+    await database.store.keys.setExpiry('key_1', now_ms + 5_000);
+    expect(await directory.authenticate(secret)).toMatchObject({ key_id: 'key_1' });
+    clock.advance(4_999);
+    expect(await directory.authenticate(secret)).toMatchObject({ key_id: 'key_1' });
+    expect(await directory.authenticate({ key_id: 'key_1' })).toMatchObject({ key_id: 'key_1' });
+    clock.advance(1);
+    expect(await directory.authenticate(secret)).toBeNull();
+    expect(await directory.authenticate({ key_id: 'key_1' })).toBeNull();
+    await database.store.keys.setExpiry('key_1', now_ms + 6_000);
+    directory.invalidate();
+    expect(await directory.authenticate(secret)).toMatchObject({ key_id: 'key_1' });
+    clock.advance(60_000);
+    expect(await directory.authenticate(secret)).toBeNull();
+  });
 
   type Settings = Readonly<Partial<Record<keyof Organization, number | null>>>;
 
@@ -316,6 +335,7 @@ test('times of last use join SQLite’s group commit, and a failed commit beside
     display_prefix: 'x',
     created_by_user_id: null,
     created_at_ms: 0,
+    expires_at_ms: null,
   });
   const directory = new KeyDirectory(records, new TestClock());
   directory.touch('key_1', 2_000);

@@ -10,7 +10,7 @@ import {
   resendInvitation,
   revokeInvitation,
 } from '../../src/accounts/invitations.ts';
-import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { createKey, revokeKey, setKeyExpiry } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
 import { createOperator, setOperator } from '../../src/accounts/operators.ts';
 import {
@@ -236,6 +236,10 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
   'key.create': {
     act: ({ context, project_id }, actor) => createKey(context, actor, { project_id, name: 'New' }),
     may: [...MANAGERS, 'developer'],
+  },
+  'key.expiry': {
+    act: ({ context, key_id }, actor) => setKeyExpiry(context, actor, { key_id, expires_at_ms: null }),
+    may: MANAGERS,
   },
   'key.revoke': {
     act: ({ context, key_id }, actor) => revokeKey(context, actor, key_id),

@@ -227,6 +227,32 @@ const ROWS: readonly Row[] = [
     status: 422,
     given: ({ project_id }) => ({ body: { project_id, name: ' ' } }),
   },
+  {
+    route: `PATCH ${IN}/keys/:key_id`,
+    about: 'of somebody else',
+    may: MANAGERS,
+    given: () => ({ body: { expires_at_ms: null } }),
+  },
+  {
+    route: `PATCH ${IN}/keys/:key_id`,
+    about: 'of their own',
+    may: KEY_MAKERS,
+    made_by: 'caller',
+    given: () => ({ body: { expires_at_ms: null } }),
+  },
+  {
+    route: `POST ${IN}/keys/:key_id/rotate`,
+    about: 'of somebody else',
+    may: MANAGERS,
+    given: () => ({ body: { overlap_ms: 0 } }),
+  },
+  {
+    route: `POST ${IN}/keys/:key_id/rotate`,
+    about: 'of their own',
+    may: KEY_MAKERS,
+    made_by: 'caller',
+    given: () => ({ body: { overlap_ms: 0 } }),
+  },
   { route: `DELETE ${IN}/keys/:key_id`, about: 'of somebody else', may: MANAGERS },
   { route: `DELETE ${IN}/keys/:key_id`, about: 'of their own', may: SEERS, made_by: 'caller' },
 

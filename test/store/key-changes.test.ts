@@ -14,6 +14,7 @@ const SETTINGS = {
 
 const CHANGES: readonly (readonly [string, (records: Records) => Promise<void>])[] = [
   ['a revoked key', ({ keys }) => keys.revokeKey('key', 1)],
+  ['the expiry of a key', ({ keys }) => keys.setExpiry('key', 1)],
   ['revoked keys of a project', ({ keys }) => keys.revokeKeysOf('proj', 1)],
   ['a suspension', ({ accounts }) => accounts.writeSuspension('org', 1)],
   ['limits', ({ accounts }) => accounts.writeTierSettings('org', SETTINGS)],

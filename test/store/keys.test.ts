@@ -44,6 +44,7 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
         created_at_ms: 1_700_000_000_000,
         last_used_at_ms: null,
         revoked_at_ms: null,
+        expires_at_ms: null,
       };
       expect(await list()).toEqual([listed]);
       expect(await keys.findHash('k')).toBe(hashOf('k'));
@@ -77,19 +78,46 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
       }
     });
 
+    test('expires at the time that was set last, and then counts as revoked at that time, once it is counted', async () => {
+      await add('a', 'b', 'c');
+      await keys.insertKey(newKey('d', 'q', { expires_at_ms: 20 }));
+      await keys.setExpiry('a', 10);
+      await keys.setExpiry('b', 10);
+      await keys.setExpiry('b', null);
+      await keys.setExpiry('c', 10);
+      await keys.revokeKey('c', 5);
+      expect(await keys.findActive(hashOf('a'))).toMatchObject({ expires_at_ms: 10 });
+      expect(await keys.revokeExpired(9)).toBe(0);
+      expect(await keys.revokeExpired(10)).toBe(1);
+      expect(await keys.revokeExpired(10)).toBe(0);
+      expect(await keys.findActive(hashOf('a'))).toBeUndefined();
+      expect(ids(await list())).toEqual(['b', 'd']);
+      const revoked = await list({ revoked: true });
+      expect(revoked.map(({ id, revoked_at_ms }) => [id, revoked_at_ms])).toEqual([
+        ['a', 10],
+        ['c', 5],
+      ]);
+    });
+
     test('tells its owner, and when it was revoked', async () => {
       await add('k');
       await keys.insertKey(newKey('own', 'q', { created_by_user_id: 'ada' }));
       expect(await keys.findOwner('k')).toEqual({
         organization_id: 'org',
+        project_id: 'p',
+        name: 'Name of k',
         created_by_user_id: null,
         revoked_at_ms: null,
+        expires_at_ms: null,
       });
       await keys.revokeKey('own', 9);
       expect(await keys.findOwner('own')).toEqual({
         organization_id: 'other',
+        project_id: 'q',
+        name: 'Name of own',
         created_by_user_id: 'ada',
         revoked_at_ms: 9,
+        expires_at_ms: null,
       });
     });
 
@@ -211,6 +239,7 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
         tokens_per_minute: null,
         questions_per_request: null,
         suspended_at_ms: null,
+        expires_at_ms: null,
       };
       expect(await keys.findActive(hashOf('k'))).toEqual(active);
       const { accounts } = database.store;

@@ -41,6 +41,7 @@ export const newKey = (id: string, project_id: string, values: Partial<NewKey> =
   display_prefix: 'tds_abcdefgh',
   created_by_user_id: null,
   created_at_ms: 1_000,
+  expires_at_ms: null,
   ...values,
 });
 

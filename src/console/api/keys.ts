@@ -1,8 +1,16 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { ListedKey } from '../../accounts/key-records.ts';
-import { ACTIVE_KEYS_MAX, createKey, listKeys, listRevokedKeys, revokeKey } from '../../accounts/keys.ts';
-import { answerOf, Id, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import {
+  ACTIVE_KEYS_MAX,
+  createKey,
+  listKeys,
+  listRevokedKeys,
+  revokeKey,
+  rotateKey,
+  setKeyExpiry,
+} from '../../accounts/keys.ts';
+import { answerOf, Done, Id, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf, requireProjectOf } from './within-organization.ts';
@@ -18,7 +26,10 @@ const Key = answerOf({
   created_at_ms: Time,
   last_used_at_ms: nullable(Time),
   revoked_at_ms: nullable(Time),
+  expires_at_ms: nullable(Time),
 });
+
+const Secret = answerOf({ id: Type.String(), key: Type.String() });
 
 const KeyList = answerOf({
   items: Type.Array(Key),
@@ -29,8 +40,8 @@ const KeyList = answerOf({
 const KeyParams = Type.Object({ organization_id: Id, key_id: Id });
 
 /**
- * Returns the routes of an organization's API keys: list, create, revoke. Only the response to its creation
- * has a key's secret.
+ * Returns the routes of an organization's API keys: list, create, rotate, expire, revoke. Only the response to its
+ * creation has a key's secret.
  */
 export function keyRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations/:organization_id/keys' })
@@ -60,9 +71,31 @@ export function keyRoutes(services: ConsoleServices) {
       },
       {
         params: OrganizationParams,
-        body: Type.Object({ project_id: Id, name: Name }),
-        response: answerOf({ id: Type.String(), key: Type.String() }),
+        body: Type.Object({
+          project_id: Id,
+          name: Name,
+          expires_at_ms: Type.Optional(nullable(Time)),
+        }),
+        response: Secret,
       },
+    )
+    .patch(
+      '/:key_id',
+      async ({ actor, params, body: { expires_at_ms } }) => {
+        await requireKeyOf(services.store, actor, params, 'see');
+        await setKeyExpiry(services, actor, { key_id: params.key_id, expires_at_ms });
+        return { done: true } as const;
+      },
+      { params: KeyParams, body: Type.Object({ expires_at_ms: nullable(Time) }), response: Done },
+    )
+    .post(
+      '/:key_id/rotate',
+      async ({ actor, params, body: { overlap_ms } }) => {
+        await requireKeyOf(services.store, actor, params, 'see');
+        const { id, key } = await rotateKey(services, actor, { key_id: params.key_id, overlap_ms });
+        return { id, key };
+      },
+      { params: KeyParams, body: Type.Object({ overlap_ms: Type.Integer() }), response: Secret },
     )
     .delete(
       '/:key_id',

@@ -5,8 +5,9 @@ import { Select } from './components/field.tsx';
 import { EmptyState, ErrorState } from './components/states.tsx';
 import { type Column, Table } from './components/table.tsx';
 import { Time } from './components/time.tsx';
-import { formatMoney } from './format.ts';
+import { formatExact, formatMoney } from './format.ts';
 import { query, setQuery } from './router.ts';
+import { chosenZone } from './time-zone.ts';
 import { useLoadedPages } from './use-loaded.ts';
 
 type Answer = NonNullable<Awaited<ReturnType<typeof api.operator.trail.get>>['data']>;
@@ -144,11 +145,13 @@ function Detail({ detail }: { readonly detail: Entry['detail'] }) {
 }
 
 function wordsOf(name: string): string {
-  return name.replace(/_micros(?=_|$)/, '').replaceAll('_', ' ');
+  return name.replace(/_micros(?=_|$)|_at_ms$/, '').replaceAll('_', ' ');
 }
 
 function valueText(name: string, value: Entry['detail'][string]): string {
   if (value === null) return 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  return typeof value === 'number' && /_micros(?:_|$)/.test(name) ? formatMoney(value) : String(value);
+  if (typeof value !== 'number') return value;
+  if (name.endsWith('_at_ms')) return formatExact(value, chosenZone());
+  return /_micros(?:_|$)/.test(name) ? formatMoney(value) : String(value);
 }

@@ -69,7 +69,8 @@ describe.skipIf(program === null)('the page of keys', () => {
       expect.stringMatching(LATELY),
       'Never',
       '$0.00',
-      'Revoke…',
+      'Never: change when Shop server expires',
+      'Rotate…Revoke…',
     ]);
     await page.getByText('1 of 100 active keys').waitFor();
     expect(await page.content()).not.toContain(key);
@@ -291,4 +292,46 @@ describe.skipIf(program === null)('the page of keys', () => {
       expect(opened.complaints).toEqual([]);
     },
   );
+
+  test('a key is created with an expiry, gets another, and is rotated with an overlap in which both work', async () => {
+    // Its clock is moved.
+    await using own = { ...(await startTestConsole()), [Symbol.asyncDispose]: () => own.close() };
+    const eve = await addPerson(own, { email: 'eve@example.com', name: 'Eve Rotates' });
+    await using opened = await visit(browser, own, pathOf(eve.organization_id), { person: eve });
+    const { page } = opened;
+    const dialog = page.getByRole('dialog');
+    const shownKey = async () => (await dialog.locator('.copy-text code').textContent()) ?? '';
+    await page.getByRole('button', { name: 'Create key', disabled: false }).click();
+    await dialog.getByLabel('Name').fill('Nightly job');
+    await dialog.getByLabel('Expires').selectOption('In 30 days');
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.getByRole('heading', { name: 'Copy the key now' }).waitFor();
+    const old = await shownKey();
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    const rows = page.getByRole('row', { name: 'Nightly job' });
+    await rows.getByText('In 29 d').waitFor();
+    await page.getByRole('button', { name: 'change when Nightly job expires' }).click();
+    await dialog.getByLabel('Expires').selectOption('Never');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await rows.getByRole('button', { name: /^Never.*change when/ }).waitFor();
+
+    await page.getByRole('button', { name: 'Rotate Nightly job' }).click();
+    await dialog.getByLabel('The old key works for another').selectOption('1 hour');
+    await dialog.getByRole('button', { name: 'Create the new key' }).click();
+    await dialog.getByRole('heading', { name: 'Copy the new key now' }).waitFor();
+    const next = await shownKey();
+    expect(next).not.toBe(old);
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByText('2 of 100 active keys').waitFor();
+    await rows.getByText('In 1 h').waitFor();
+    const statuses = async () => [
+      (await post(own.service, old, '{}')).status,
+      (await post(own.service, next, '{}')).status,
+    ];
+    // Tier 0: both are known, and the organization has not paid.
+    expect(await statuses()).toEqual([402, 402]);
+    own.service.clock.advance(3_600_000);
+    expect(await statuses()).toEqual([401, 402]);
+    expect(opened.complaints).toEqual([]);
+  });
 });

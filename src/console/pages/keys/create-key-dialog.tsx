@@ -7,6 +7,7 @@ import { Select, TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { Notice } from '../components/notice.tsx';
 import { organizationPath } from '../page.ts';
+import { expiryOf, LifetimeField } from './expiry.tsx';
 
 interface CreateKeyDialogProps {
   readonly organization_id: string;
@@ -19,7 +20,8 @@ interface CreateKeyDialogProps {
   readonly onClose: () => void;
 }
 
-interface CreatedKey {
+/** A new key with its secret. */
+export interface CreatedKey {
   readonly name: string;
   readonly key: string;
 }
@@ -68,12 +70,15 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
   return (
     <Form
       submit="Create key"
-      fields={['name', 'project_id']}
+      fields={['name', 'project_id', 'expires_at_ms']}
       onCancel={onClose}
       onSubmit={async (values) => {
         const name = values.text('name');
         const project_id = values.exact('project_id');
-        const { key } = await call(api.organizations({ organization_id }).keys.post({ project_id, name }));
+        const expires_at_ms = expiryOf(values.exact('lifetime'));
+        const { key } = await call(
+          api.organizations({ organization_id }).keys.post({ project_id, name, expires_at_ms }),
+        );
         onCreate({ name, key });
         await onCreated();
       }}
@@ -92,12 +97,14 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
         options={projects.map(({ id, name }) => ({ value: id, label: name }))}
         help="Its usage counts there. This cannot be changed later."
       />
+      <LifetimeField />
       {left === 1 && <Notice tone="warning" title="This is the last key that can be created." />}
     </Form>
   );
 }
 
-function ShownOnce({
+/** A new key, which is shown this once. */
+export function ShownOnce({
   created: { name, key },
   is_copied,
   onCopied,

@@ -16,7 +16,9 @@ import type { PageProps } from '../page.ts';
 import { query, setQuery } from '../router.ts';
 import { may, session } from '../session.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
+import { ExpiryDialog, RotateKeyDialog } from './change-key-dialogs.tsx';
 import { CreateKeyDialog } from './create-key-dialog.tsx';
+import { Expiry, isExpired } from './expiry.tsx';
 import { isFound, KEY_COLUMNS, type Key } from './key-columns.tsx';
 
 const LISTS = [
@@ -30,7 +32,7 @@ const FEW_LEFT = 10;
 /** Fewer are seen at a glance. */
 const SEARCHED_MIN = 5;
 
-/** The organization's API keys: create, list, revoke. */
+/** The organization's API keys: create, list, rotate, revoke. */
 export default function Keys({ params: { organization_id = '' } }: PageProps) {
   const keys = useLoaded(() => call(api.organizations({ organization_id }).keys.get({ query: {} })), []);
   const projects = useLoaded(
@@ -40,7 +42,7 @@ export default function Keys({ params: { organization_id = '' } }: PageProps) {
   const spend = useLoaded(() => call(api.organizations({ organization_id }).usage.keys.get()), []);
   const [is_creating, setCreating] = useState(false);
   const list = query.value.get('list') === 'revoked' ? 'revoked' : 'active';
-  const left = keys.data === undefined ? null : keys.data.active_max - keys.data.items.length;
+  const left = keys.data === undefined ? null : keys.data.active_max - countActive(keys.data.items);
   const can_create = projects.data !== undefined && left !== null && left > 0;
   return (
     <>
@@ -76,7 +78,7 @@ export default function Keys({ params: { organization_id = '' } }: PageProps) {
                   keys={items}
                   spend={spend.data?.items}
                   active_max={active_max}
-                  onRevoked={keys.reload}
+                  onChanged={keys.reload}
                   onCreate={can_create ? () => setCreating(true) : null}
                 />
               )}
@@ -117,15 +119,20 @@ interface ActiveKeysProps {
   /** The cost of the keys that were used this month; undefined until it is known. */
   readonly spend: readonly { readonly api_key_id: string; readonly cost_micros: number }[] | undefined;
   readonly active_max: number;
-  readonly onRevoked: () => Promise<void>;
+  readonly onChanged: () => Promise<void>;
   /** Null while no key can be created. */
   readonly onCreate: (() => void) | null;
 }
 
-function ActiveKeys({ organization_id, keys, spend, active_max, onRevoked, onCreate }: ActiveKeysProps) {
+function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCreate }: ActiveKeysProps) {
   const [revoking, setRevoking] = useState<Key>();
+  const [rotating, setRotating] = useState<Key>();
+  const [expiring, setExpiring] = useState<Key>();
   const own_user_id = session.value.state === 'signed_in' ? session.value.user.id : null;
   const mayRevoke = (key: Key) => may('revoke_any_key') || key.created_by_user_id === own_user_id;
+  const mayChange = (key: Key) =>
+    !isExpired(key) &&
+    (may('revoke_any_key') || (may('create_keys') && key.created_by_user_id === own_user_id));
   const [search, setSearch] = useState('');
   const costs = new Map(spend?.map(({ api_key_id, cost_micros }) => [api_key_id, cost_micros]));
   const found = keys.filter((key) => isFound(key, search));
@@ -186,6 +193,19 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onRevoked, onCre
               spend !== undefined && <span class="number">{formatMoneyShort(costs.get(id) ?? 0)}</span>,
             sortBy: ({ id }) => costs.get(id) ?? 0,
           },
+          {
+            title: 'Expires',
+            cell: (key: Key) =>
+              mayChange(key) ? (
+                <Button kind="quiet" size="small" onClick={() => setExpiring(key)}>
+                  <Expiry {...key} />
+                  <span class="visually-hidden">: change when {key.name} expires</span>
+                </Button>
+              ) : (
+                <Expiry {...key} />
+              ),
+            sortBy: ({ expires_at_ms }) => expires_at_ms ?? Number.POSITIVE_INFINITY,
+          },
           ...(keys.some(mayRevoke)
             ? [
                 {
@@ -194,9 +214,21 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onRevoked, onCre
                   is_at_end: true,
                   cell: (key: Key) =>
                     mayRevoke(key) && (
-                      <Button size="small" label={`Revoke ${key.name}`} onClick={() => setRevoking(key)}>
-                        Revoke…
-                      </Button>
+                      <span class="row-actions">
+                        {mayChange(key) && (
+                          <Button
+                            size="small"
+                            label={`Rotate ${key.name}`}
+                            is_disabled={onCreate === null}
+                            onClick={() => setRotating(key)}
+                          >
+                            Rotate…
+                          </Button>
+                        )}
+                        <Button size="small" label={`Revoke ${key.name}`} onClick={() => setRevoking(key)}>
+                          Revoke…
+                        </Button>
+                      </span>
                     ),
                 },
               ]
@@ -205,9 +237,21 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onRevoked, onCre
       />
       {keys.length > 0 && (
         <p class="table-note">
-          {keys.length} of {active_max} active keys
+          {countActive(keys)} of {active_max} active keys
         </p>
       )}
+      <RotateKeyDialog
+        organization_id={organization_id}
+        changed={rotating}
+        onChanged={onChanged}
+        onClose={() => setRotating(undefined)}
+      />
+      <ExpiryDialog
+        organization_id={organization_id}
+        changed={expiring}
+        onChanged={onChanged}
+        onClose={() => setExpiring(undefined)}
+      />
       <ConfirmDialog
         title="Revoke this key?"
         action="Revoke key"
@@ -216,7 +260,7 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onRevoked, onCre
         onConfirm={async () => {
           if (revoking === undefined) return;
           await call(api.organizations({ organization_id }).keys({ key_id: revoking.id }).delete());
-          await onRevoked();
+          await onChanged();
           showToast(`${revoking.name} is revoked.`);
         }}
       >
@@ -229,6 +273,10 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onRevoked, onCre
       </ConfirmDialog>
     </>
   );
+}
+
+function countActive(keys: readonly Key[]): number {
+  return keys.filter((key) => !isExpired(key)).length;
 }
 
 function RevokedKeys({ organization_id }: { readonly organization_id: string }) {
@@ -252,7 +300,7 @@ function RevokedKeys({ organization_id }: { readonly organization_id: string }) 
           loadMore={revoked.loadMore}
           empty={
             <EmptyState title="No key was revoked yet">
-              A key that is revoked, or whose project is archived, stays listed here.
+              A key that is revoked or has expired, or whose project is archived, stays listed here.
             </EmptyState>
           }
           columns={[

@@ -1,0 +1,89 @@
+import { useState } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { Dialog } from '../components/dialog.tsx';
+import { Select } from '../components/field.tsx';
+import { Form } from '../components/form.tsx';
+import { showToast } from '../components/toast.tsx';
+import { type CreatedKey, ShownOnce } from './create-key-dialog.tsx';
+import { expiryOf, LifetimeField, OVERLAPS } from './expiry.tsx';
+import type { Key } from './key-columns.tsx';
+
+interface ChangeKeyProps {
+  readonly organization_id: string;
+  /** Undefined while the dialog is closed. */
+  readonly changed: Key | undefined;
+  readonly onChanged: () => Promise<void>;
+  readonly onClose: () => void;
+}
+
+/** A dialog that changes when a key expires. */
+export function ExpiryDialog({ organization_id, changed, onChanged, onClose }: ChangeKeyProps) {
+  return (
+    <Dialog title="When does this key expire?" is_open={changed !== undefined} onClose={onClose}>
+      {changed !== undefined && (
+        <Form
+          submit="Save"
+          fields={['expires_at_ms']}
+          onCancel={onClose}
+          onSubmit={async (values) => {
+            const expires_at_ms = expiryOf(values.exact('lifetime'));
+            await call(
+              api.organizations({ organization_id }).keys({ key_id: changed.id }).patch({ expires_at_ms }),
+            );
+            await onChanged();
+            showToast(`${changed.name} ${expires_at_ms === null ? 'never expires' : 'has another expiry'}.`);
+            onClose();
+          }}
+        >
+          <LifetimeField />
+        </Form>
+      )}
+    </Dialog>
+  );
+}
+
+/** A dialog that puts a new key in place of another one, which works on for a while, and shows the new key once. */
+export function RotateKeyDialog({ organization_id, changed, onChanged, onClose }: ChangeKeyProps) {
+  const [created, setCreated] = useState<CreatedKey>();
+  const [is_copied, setCopied] = useState(false);
+  const close = () => {
+    setCreated(undefined);
+    setCopied(false);
+    onClose();
+  };
+  return (
+    <Dialog
+      title={created === undefined ? 'Rotate this key?' : 'Copy the new key now'}
+      is_open={changed !== undefined}
+      is_kept={created !== undefined && !is_copied}
+      onClose={close}
+    >
+      {created !== undefined ? (
+        <ShownOnce created={created} is_copied={is_copied} onCopied={() => setCopied(true)} onClose={close} />
+      ) : (
+        changed !== undefined && (
+          <Form
+            submit="Create the new key"
+            fields={['overlap_ms']}
+            onCancel={close}
+            onSubmit={async (values) => {
+              const { name, id: key_id } = changed;
+              const overlap_ms = Number(values.exact('overlap_ms'));
+              const { key } = await call(
+                api.organizations({ organization_id }).keys({ key_id }).rotate.post({ overlap_ms }),
+              );
+              setCreated({ name, key });
+              await onChanged();
+            }}
+          >
+            <p>
+              A new key of the same name and project is created. Give it to the programs that use{' '}
+              <code>{changed.display_prefix}…</code>; until they have it, both work.
+            </p>
+            <Select label="The old key works for another" name="overlap_ms" options={OVERLAPS} />
+          </Form>
+        )
+      )}
+    </Dialog>
+  );
+}
