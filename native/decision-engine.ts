@@ -1,3 +1,4 @@
+import type { EngineSpeed } from './engine-speed.ts';
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
 import type { PlanLogits } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan } from './plan/profile.ts';
@@ -25,6 +26,8 @@ export interface ScheduledPlan {
   readonly decoder: DecoderSize;
   /** A decoder accepts another plan while its plans have fewer tokens than this. */
   readonly decoder_tokens: number;
+  /** Milliseconds that the plan should take alone; undefined while the speed was not measured. */
+  readonly expected_ms?: number | undefined;
 }
 
 /** Calls `work` when the plan is scheduled. Resolves or rejects as it does, or rejects with the signal's reason. */
@@ -102,6 +105,11 @@ export interface DecisionEngine {
    * cannot be answered. Rejects with `EngineFailed` when the engine is closed or its device failed.
    */
   evaluate(plan: DecisionPlan, options: EvaluateOptions): Promise<readonly (readonly number[])[]>;
+  /**
+   * Measures the speed by two plans of its own, of about a thousand tokens together, beside other work. Rejects as
+   * `evaluate` does; absent if the engine has none.
+   */
+  measureSpeed?(): Promise<EngineSpeed>;
   /** Returns the engine's counters since its opening; absent if it has none. */
   counts?(): EvaluatorCounts;
   close(): Promise<void>;

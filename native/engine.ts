@@ -29,6 +29,7 @@ export type {
   ScoreCorrection,
   ScoringPlanner,
 } from './decision-engine.ts';
+export { type EngineSpeed, expectedDuration_ms } from './engine-speed.ts';
 export {
   AddonUnavailable,
   DeviceUnavailable,

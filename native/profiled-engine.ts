@@ -6,6 +6,13 @@ import type {
   SchedulePlan,
   ScoreCorrection,
 } from './decision-engine.ts';
+import {
+  type EngineSpeed,
+  expectedDuration_ms,
+  type MeasuredPlan,
+  speedOf,
+  speedProbe,
+} from './engine-speed.ts';
 import { EvaluationFailed } from './errors.ts';
 import { type PlanLogits, planTokens } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.ts';
@@ -15,9 +22,14 @@ import type { Weights } from './weights.ts';
 
 const atOnce: SchedulePlan = (_, work) => work();
 
+/** The tokens of the plans that measure the speed: so few that a slow core reads them in seconds. */
+const PROBE_TOKENS = { short: 128, long: 896 };
+
 /** A loaded model with its profile and calibration. */
 export class ProfiledEngine implements DecisionEngine {
   readonly facts: DecisionEngine['facts'];
+  /** Undefined until it was measured. */
+  #speed: EngineSpeed | undefined;
 
   /** Owns `evaluator`, and closes it on close. The planner stays open. */
   constructor(
@@ -63,6 +75,7 @@ export class ProfiledEngine implements DecisionEngine {
             tokens: planTokens(plan),
             decoder: evaluator.decoderOf(plan),
             decoder_tokens: evaluator.decoder_tokens,
+            expected_ms: this.#speed && expectedDuration_ms(this.#speed, [plan]),
           },
           () => evaluator.evaluate(plan, { scope, signal }),
           signal,
@@ -95,6 +108,17 @@ export class ProfiledEngine implements DecisionEngine {
     throw new EvaluationFailed(
       `The tuning was fitted on other weights (SHA-256 ${correction.weights_sha256} by ${correction.profile}) than are loaded: tune again.`,
     );
+  }
+
+  async measureSpeed(): Promise<EngineSpeed> {
+    const measure = async (tokens: number): Promise<MeasuredPlan> => {
+      const plan = speedProbe(Math.min(tokens, this.evaluator.context_tokens));
+      const began_ms = performance.now();
+      await this.evaluator.evaluate(plan, { scope: 'speed' });
+      return { plan, duration_ms: performance.now() - began_ms };
+    };
+    this.#speed = speedOf(await measure(PROBE_TOKENS.short), await measure(PROBE_TOKENS.long));
+    return this.#speed;
   }
 
   counts(): EvaluatorCounts {

@@ -40,9 +40,6 @@ import type { Store } from './store.ts';
 import { UpstreamModel, type UpstreamOptions } from './upstreams/upstream-model.ts';
 import type { AnalyticsContext } from './usage/analytics.ts';
 
-/** The milliseconds that a request may take at the model, unless configured. */
-const EVALUATION_MS = 300_000;
-
 /** The parts that a service is made of: its database, its models, and its sources of time and ids. */
 export interface ServiceParts {
   readonly database: Database;
@@ -66,8 +63,8 @@ export interface ServiceParts {
   readonly queue_limit?: number;
   /** The usage rows of rejected requests that an organization may leave in a day. */
   readonly rejected_rows_per_day?: number;
-  /** The milliseconds from a request's first scheduled plan to its answer. */
-  readonly evaluation_ms?: number;
+  /** The longest time from a request's first scheduled plan to its answer; by default, by its tokens and the speed. */
+  readonly evaluation_ms?: number | undefined;
   /** How lines of batches wait; by the machine's timers by default. */
   readonly pause?: Pause | undefined;
   readonly clock: Clock;
@@ -96,7 +93,7 @@ export interface ServiceChanges {
   readonly queue_limit: number;
   readonly idle_unload_ms: number;
   readonly disk_floor_bytes: number;
-  readonly evaluation_ms: number;
+  readonly evaluation_ms: number | undefined;
   readonly usage_retention_days: number | undefined;
   readonly audit_log_retention_days: number;
   /** Replaces the current provider. Null, or a service without one, changes nothing until a restart. */
@@ -187,7 +184,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       models.setQueueLimit(changes.queue_limit);
       models.setIdleUnload(changes.idle_unload_ms);
       readiness.setDiskFloor(changes.disk_floor_bytes);
-      services.model_time.evaluation_ms = changes.evaluation_ms;
+      services.model_time.evaluation_ms = changes.evaluation_ms ?? null;
       upkeep.change(changes);
       const { payments } = services;
       if (payments !== null && changes.payment_provider !== null)
@@ -274,7 +271,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
     body_limits: openBodyLimits(parts.body_limits),
     batch_lines: new BodyBudget(BATCH_LINES),
     cut_requests: new CutRequests(),
-    model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? EVALUATION_MS },
+    model_time: { waiting_ms: CLIENT_TIMEOUT_MS, evaluation_ms: parts.evaluation_ms ?? null },
   };
 }
 

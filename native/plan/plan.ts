@@ -24,6 +24,15 @@ export function planTokens(plan: Plan): number {
   return plan.branches.reduce((sum, branch) => sum + branch.tokens.length, plan.prefix.length);
 }
 
+/** Returns the pairs of a plan's tokens and the tokens that each attends to, which are itself and those before it. */
+export function planPairs({ prefix, branches }: Plan): number {
+  const triangle = (length: number) => (length * (length + 1)) / 2;
+  return branches.reduce(
+    (sum, { tokens }) => sum + tokens.length * prefix.length + triangle(tokens.length),
+    triangle(prefix.length),
+  );
+}
+
 /** Returns the positions that a plan needs for its longest branch. */
 export function planPositions(plan: Plan): number {
   return plan.branches.reduce(

@@ -154,7 +154,7 @@ async function serve(
     usage_retention_days: options.usageRetentionDays,
     audit_log_retention_days: options.auditLogRetentionDays,
     queue_limit: options.queueLimit,
-    evaluation_ms: options.evaluationTimeout * 1_000,
+    evaluation_ms: evaluation_ms(options),
     clock: systemClock,
     identifiers: randomIdentifiers,
     log,
@@ -442,11 +442,16 @@ async function change(
     queue_limit: config.queueLimit,
     idle_unload_ms: config.idleUnload * 1_000,
     disk_floor_bytes: config.diskFloor * BYTES_PER_MEGABYTE,
-    evaluation_ms: config.evaluationTimeout * 1_000,
+    evaluation_ms: evaluation_ms(config),
     usage_retention_days: config.usageRetentionDays,
     audit_log_retention_days: config.auditLogRetentionDays,
     payment_provider,
   });
+}
+
+/** Returns the configured longest evaluation; undefined for one by the request. */
+function evaluation_ms({ evaluationTimeout }: ServeConfig): number | undefined {
+  return evaluationTimeout === undefined ? undefined : evaluationTimeout * 1_000;
 }
 
 interface RunningParts {

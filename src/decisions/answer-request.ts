@@ -1,8 +1,13 @@
-import type { DecisionInput, DecisionPlan, SchedulePlan } from '../../native/engine.ts';
+import {
+  type DecisionInput,
+  type DecisionPlan,
+  expectedDuration_ms,
+  type SchedulePlan,
+} from '../../native/engine.ts';
 import { JsonObject } from '../json/json-value.ts';
 import { answerFrom } from '../questions/answer.ts';
 import type { Decided, HeldRequest, OutcomeFacts } from './call.ts';
-import { ModelDeadline } from './model-deadline.ts';
+import { evaluationLimit_ms, ModelDeadline } from './model-deadline.ts';
 import { askPatiently } from './model-refusal.ts';
 import { ModelTime } from './model-time.ts';
 import type { DecisionServices } from './ports.ts';
@@ -34,7 +39,12 @@ async function askOnce(
 ): Promise<Decided> {
   const scope = caller.organization_id;
   using slot = await served.scheduler.take(scope, call.patience);
-  using deadline = new ModelDeadline(call.signal, model_time);
+  const evaluation_ms = () => {
+    const speed = served.speed();
+    const expected_ms = speed === undefined ? undefined : expectedDuration_ms(speed, plan.plans);
+    return evaluationLimit_ms(model_time.evaluation_ms, expected_ms);
+  };
+  using deadline = new ModelDeadline(call.signal, { waiting_ms: model_time.waiting_ms, evaluation_ms });
   const schedulePlan: SchedulePlan = (scheduled, work, given_up) => {
     deadline.wait(() => slot.retryAfter_s());
     const begin = () => {

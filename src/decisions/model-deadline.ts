@@ -9,6 +9,19 @@ export class QueueTimedOut extends Error {
   }
 }
 
+/** The longest evaluation of a request that should take less than a tenth of it, or whose model was not measured. */
+const EVALUATION_MS = 300_000;
+/** A request waits for others between its plans, and others compute beside it. */
+const SLOWNESS_MAX = 10;
+
+/**
+ * Returns the longest time from a request's first scheduled plan to its answer. It is the operator's, or follows the time
+ * that the request should take alone. `expected_ms` is undefined where no speed was measured.
+ */
+export function evaluationLimit_ms(set_ms: number | null, expected_ms: number | undefined): number {
+  return set_ms ?? Math.max(EVALUATION_MS, Math.ceil(SLOWNESS_MAX * (expected_ms ?? 0)));
+}
+
 /**
  * The deadlines of a request at the model: one for its first scheduled plan, and one from there to its answer. The
  * signal is aborted with `QueueTimedOut` or `EvaluationTimedOut` when one has passed, and as `client` is.
@@ -21,7 +34,7 @@ export class ModelDeadline implements Disposable {
 
   constructor(
     private readonly client: AbortSignal,
-    private readonly limits: { readonly waiting_ms: number; readonly evaluation_ms: number },
+    private readonly limits: { readonly waiting_ms: number; readonly evaluation_ms: () => number },
   ) {
     this.#forward = () => this.#given_up.abort(client.reason);
     if (client.aborted) this.#forward();
@@ -45,7 +58,7 @@ export class ModelDeadline implements Disposable {
   begin(): void {
     if (this.#phase === 'evaluating') return;
     const overdue = () => new EvaluationTimedOut('The model did not answer in time.');
-    this.#enter('evaluating', this.limits.evaluation_ms, overdue);
+    this.#enter('evaluating', this.limits.evaluation_ms(), overdue);
   }
 
   /** Ends the deadlines, when the request is done with the model. */

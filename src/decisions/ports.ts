@@ -67,7 +67,7 @@ export interface DecisionServices {
   readonly cut_requests: { add(endpoint: string, mode: Mode): void };
   /**
    * The longest wait of a request for its first scheduled plan at the model, and the longest time from there to its
-   * answer.
+   * answer. Null follows the request's tokens and the measured speed.
    */
-  readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number };
+  readonly model_time: { readonly waiting_ms: number; readonly evaluation_ms: number | null };
 }

@@ -4,7 +4,7 @@ import { jsonResponse } from './responses.ts';
 import { defineRoute, type Route } from './route.ts';
 
 interface HealthServices {
-  readonly readiness: Pick<Readiness, 'failing'>;
+  readonly readiness: Pick<Readiness, 'failing' | 'speeds'>;
 }
 
 /** A cached response would be outdated. */
@@ -34,8 +34,9 @@ export function healthRoutes({ readiness }: HealthServices): readonly Route[] {
       path: '/readyz',
       handle: async (_, { request_id }) => {
         const failing = await readiness.failing();
+        const models = readiness.speeds();
         return failing.length === 0
-          ? json(request_id, 200, { status: 'ready' })
+          ? json(request_id, 200, { status: 'ready', ...(models.length === 0 ? {} : { models }) })
           : json(request_id, 503, { status: 'not_ready', failing });
       },
     }),

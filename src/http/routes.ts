@@ -28,7 +28,7 @@ export interface RouteServices extends DecisionRouteServices {
   /** The memory for lines of batches that are being answered. */
   readonly batch_lines: BodyBudget;
   readonly reader: UsageReader;
-  readonly readiness: Pick<Readiness, 'failing'>;
+  readonly readiness: Pick<Readiness, 'failing' | 'speeds'>;
 }
 
 /**

@@ -40,6 +40,8 @@ interface Guest {
   readonly queue_name: string;
   readonly is_batch: boolean;
   requests: number;
+  /** The milliseconds that its waiting plans should take, as far as that is known. */
+  waiting_ms: number;
   /**
    * The number of refusals less the requests that ended since. Each refused request gets a later time than
    * the one before.
@@ -99,7 +101,7 @@ export class ModelScheduler {
     const guest = await this.#takeSlot(organization_id, patience);
     return {
       run: (plan, piece, signal) => this.#run(guest, plan, piece, signal),
-      retryAfter_s: () => this.#retryAfter_s(guest.queue_name, 1),
+      retryAfter_s: () => this.#retryAfter_s(guest, 1),
       [Symbol.dispose]: () => this.#giveSlot(guest),
     };
   }
@@ -116,7 +118,13 @@ export class ModelScheduler {
     const is_batch = patience !== null;
     const queue_name = is_batch ? `${organization_id} batches` : organization_id;
     for (;;) {
-      const guest = this.#guests.get(queue_name) ?? { queue_name, is_batch, requests: 0, refused: 0 };
+      const guest = this.#guests.get(queue_name) ?? {
+        queue_name,
+        is_batch,
+        requests: 0,
+        waiting_ms: 0,
+        refused: 0,
+      };
       if (this.#hasSlotFor(guest)) {
         this.#guests.set(queue_name, guest);
         guest.requests += 1;
@@ -126,7 +134,7 @@ export class ModelScheduler {
       }
       if (patience === null || patience.aborted) {
         guest.refused += 1;
-        throw new QueueFull(this.#retryAfter_s(queue_name, guest.refused / Math.max(1, guest.requests)));
+        throw new QueueFull(this.#retryAfter_s(guest, guest.refused / Math.max(1, guest.requests)));
       }
       await untilAborted(this.#slot_freed.promise, patience);
     }
@@ -153,18 +161,23 @@ export class ModelScheduler {
   }
 
   #run<Result>(
-    { queue_name, is_batch }: Guest,
+    guest: Guest,
     plan: ScheduledPlan,
     work: () => Promise<Result>,
     signal: AbortSignal,
   ): Promise<Result> {
     if (signal.aborted) return Promise.reject(signal.reason);
+    const { queue_name, is_batch } = guest;
+    const expected_ms = plan.expected_ms ?? 0;
     this.#decoder_tokens = plan.decoder_tokens;
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     let waiting: Waiting<() => void> | undefined;
     let end: (() => void) | undefined;
     const abort = () => {
-      if (waiting !== undefined) this.#queue.remove(waiting);
+      if (waiting !== undefined) {
+        this.#queue.remove(waiting);
+        guest.waiting_ms -= expected_ms;
+      }
       reject(signal.reason);
       // The microtask runs after all pieces of the request have left the queue, so that none takes the slot
       // of another.
@@ -175,6 +188,7 @@ export class ModelScheduler {
     };
     const start = () => {
       waiting = undefined;
+      guest.waiting_ms -= expected_ms;
       const began_ms = this.clock.monotonic_ms();
       end = this.#occupy(plan);
       work()
@@ -187,6 +201,7 @@ export class ModelScheduler {
     signal.addEventListener('abort', abort, { once: true });
     const tokens = is_batch ? plan.tokens * BATCH_TOKEN_COUNT : plan.tokens;
     waiting = this.#queue.add(queue_name, plan.decoder, tokens, start);
+    guest.waiting_ms += expected_ms;
     this.#serve();
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
@@ -219,12 +234,14 @@ export class ModelScheduler {
   }
 
   /**
-   * Returns the time in which the model reads that share of the organization's waiting tokens, when all
-   * others are served, too.
+   * Returns the time in which the model reads that share of the organization's waiting plans, when all others are
+   * served, too. The longer of two times counts. Long plans take more for each token than the last ones did, and beside
+   * other work all take more than expected.
    */
-  #retryAfter_s(queue_name: string, share: number): number {
-    const tokens = this.#queue.waitingTokens(queue_name) * share;
-    const duration_ms = tokens * this.#ms_per_token * Math.max(1, this.#queue.waitingOrganizations());
+  #retryAfter_s({ queue_name, waiting_ms }: Guest, share: number): number {
+    const by_tokens_ms = this.#queue.waitingTokens(queue_name) * this.#ms_per_token;
+    const alone_ms = Math.max(by_tokens_ms, waiting_ms) * share;
+    const duration_ms = alone_ms * Math.max(1, this.#queue.waitingOrganizations());
     return Math.min(RETRY_AFTER_MAX_S, Math.max(1, Math.ceil(duration_ms / 1_000)));
   }
 }

@@ -5,6 +5,7 @@ import {
   type DecisionPlanner,
   EngineFailed,
   EngineOverloaded,
+  type EngineSpeed,
   EvaluationFailed,
   EvaluationTimedOut,
   PlanRejected,
@@ -157,6 +158,8 @@ export class ModelLifecycle {
   /** The end of the previous engine. The next one is opened after it, because it needs the memory. */
   #ended: Promise<void> = Promise.resolve();
   #load_error: string | undefined;
+  /** Of the last engine that was measured. */
+  #speed: EngineSpeed | undefined;
   /** The duration of the last load, and of the last start of consistent mode, in this process. */
   #load_ms = UNMEASURED_MS;
   #warm_up_ms = UNMEASURED_MS;
@@ -184,6 +187,11 @@ export class ModelLifecycle {
     if (idle_unload_ms === this.#idle_unload_ms) return;
     this.#idle_unload_ms = idle_unload_ms;
     this.#restartIdle();
+  }
+
+  /** Returns the speed on this machine, which is measured once both modes are ready; undefined before. */
+  speed(): EngineSpeed | undefined {
+    return this.#speed;
   }
 
   /** Returns the engine if it is loaded, without loading it; it may be unloaded at any later time. */
@@ -446,6 +454,16 @@ export class ModelLifecycle {
     }
     this.#warm_up_ms = this.#now_ms() - loaded.since_ms;
     loaded.consistent_ready = true;
+    void this.#measureSpeed(loaded);
+  }
+
+  /** Measures the engine beside its first requests. Never rejects: without a speed, limits are constants. */
+  async #measureSpeed(loaded: Loaded): Promise<void> {
+    try {
+      this.#speed = (await loaded.engine.measureSpeed?.()) ?? this.#speed;
+    } catch (error) {
+      if (!loaded.is_retired && !(error instanceof EngineOverloaded)) this.#onProblem('model_warm_up', error);
+    }
   }
 
   async #useOnce<Result>(

@@ -1,4 +1,10 @@
-import type { DecisionEngine, DecisionInput, DecisionPlan, EvaluateOptions } from '../../native/engine.ts';
+import type {
+  DecisionEngine,
+  DecisionInput,
+  DecisionPlan,
+  EngineSpeed,
+  EvaluateOptions,
+} from '../../native/engine.ts';
 import type { UpstreamCalibration } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
 import type { LifecycleStatus, LoadFailure, ModelLifecycle } from './lifecycle.ts';
@@ -46,6 +52,8 @@ export interface ModelLife {
   /** Answers a plan. Loads a cold model first. Rejects as `ModelLifecycle.use` and `DecisionEngine.evaluate` do. */
   answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer>;
   status(): LifecycleStatus;
+  /** Returns the engine's measured speed; undefined while it is not known, and absent for upstreams. */
+  speed?(): EngineSpeed | undefined;
   /** Returns the engine's counters; undefined while no engine is loaded, or where it has none. */
   counts(): ReturnType<NonNullable<DecisionEngine['counts']>> | undefined;
   /** Loads it. Resolves when it can answer. Rejects with `ModelUnavailable`. */
@@ -78,6 +86,7 @@ export function engineLife(lifecycle: ModelLifecycle, clock: Pick<Clock, 'monoto
       return lifecycle.use(plan.input.mode, answer, options.signal);
     },
     status: () => lifecycle.status(),
+    speed: () => lifecycle.speed(),
     counts: () => lifecycle.engineIfLoaded()?.counts?.(),
     load: async (failure) => {
       await lifecycle.ready('fast', undefined, failure);

@@ -3,6 +3,7 @@ import {
   type DecisionInput,
   type DecisionPlan,
   type DecisionPlanner,
+  type EngineSpeed,
   type EvaluateOptions,
   WeightsError,
 } from '../../native/engine.ts';
@@ -72,6 +73,8 @@ export interface ModelState extends LifecycleStatus {
 export interface ObservedLife {
   readonly id: string;
   readonly status: () => LifecycleStatus;
+  /** The measured speed; undefined while it is not known, and for upstreams. */
+  readonly speed: () => EngineSpeed | undefined;
   /** Undefined while no engine is loaded, or where it has no counters. */
   readonly counts: ModelLife['counts'];
   /** Returns the members of its pool; none for an engine. */
@@ -109,6 +112,8 @@ export interface ServedModel extends Disposable {
   readonly scheduler: ModelScheduler;
   /** Plans a request as `ModelLife.plan`, with the most tokens that it can be billed. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
+  /** Returns the measured speed; undefined while it is not known, and for upstreams. */
+  speed(): EngineSpeed | undefined;
   /** Answers a plan as `ModelLife.answer`. */
   answer: ModelLife['answer'];
 }
@@ -154,6 +159,7 @@ export class Models {
     return {
       scheduler,
       plan: (input, signal) => behind.plan(input, signal),
+      speed: () => behind.speed?.(),
       answer: (plan, options) =>
         isTuned(model) ? this.#answerTuned(behind, model, plan, options) : behind.answer(plan, options),
       [Symbol.dispose]: () => {
@@ -185,6 +191,7 @@ export class Models {
     return [...this.#lives.values()].map(({ model, behind, upstreams }) => ({
       id: model.id,
       status: () => behind.status(),
+      speed: () => behind.speed?.(),
       counts: () => behind.counts(),
       upstreams: () => upstreams?.members() ?? [],
       load: () => behind.load(),

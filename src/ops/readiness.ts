@@ -1,3 +1,4 @@
+import type { EngineSpeed } from '../../native/engine.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import type { Clock } from '../clock.ts';
 import { inTime } from '../in-time.ts';
@@ -23,10 +24,20 @@ const RELOAD_MS = 30_000;
 
 /** The readiness of a model. */
 export interface ReadinessModel {
+  readonly id: string;
+  /** Its speed on this machine; undefined while it was not measured, and for upstreams. */
+  readonly speed: () => EngineSpeed | undefined;
   readonly status: () => LifecycleStatus;
   /** Loads it. Rejects where that fails; the failure is reported elsewhere. */
   readonly load: () => Promise<unknown>;
 }
+
+/** The whole milliseconds that a model should take for a record of so many tokens, alone on this machine. */
+export type ReadingSpeed = {
+  readonly id: string;
+  readonly read_1000_tokens_ms: number;
+  readonly read_16000_tokens_ms: number;
+};
 
 export interface ReadinessParts {
   /** Returns the open models of the catalog. */
@@ -69,6 +80,16 @@ export class Readiness {
   /** Makes the service not ready, because it stops, and ends all checks. */
   drain(): void {
     this.#is_draining = true;
+  }
+
+  /** Returns the speeds of the measured models. */
+  speeds(): readonly ReadingSpeed[] {
+    return this.parts.models().flatMap(({ id, speed: measured }) => {
+      const speed = measured();
+      if (speed === undefined) return [];
+      const [read_1000_tokens_ms, read_16000_tokens_ms] = [record_ms(speed, 1_000), record_ms(speed, 16_000)];
+      return [{ id, read_1000_tokens_ms, read_16000_tokens_ms }];
+    });
   }
 
   /** Returns the failing conditions; none when the service is ready. Never rejects. */
@@ -127,4 +148,8 @@ export class Readiness {
 
 function isAble({ state, load_error }: LifecycleStatus): boolean {
   return state === 'fast_ready' || state === 'ready' || load_error === undefined;
+}
+
+function record_ms({ ms_per_token, ms_per_pair }: EngineSpeed, tokens: number): number {
+  return Math.ceil(tokens * ms_per_token + ((tokens * tokens) / 2) * ms_per_pair);
 }

@@ -42,7 +42,7 @@ describe('tds config', () => {
     expect(cells.get('server.port')).toEqual(['9000', '--port']);
     expect(cells.get('server.host')).toEqual(['127.0.0.2', 'TDS_HOST']);
     expect(cells.get('model.queue_limit')).toEqual(['7', `line 5 of ${path}`]);
-    expect(cells.get('model.evaluation_timeout')).toEqual(['300 seconds', 'default']);
+    expect(cells.get('model.evaluation_timeout')).toEqual(['-', 'default']);
     expect(cells.get('paddle.api_key')).toEqual(['********', 'TDS_PADDLE_API_KEY']);
     const json = await tds([...args, '--json'], { env });
     expect(stdout + json.stdout).not.toContain(SECRET);
@@ -58,7 +58,7 @@ describe('tds config', () => {
     });
     expect(settings).toContainEqual({
       setting: 'model.evaluation_timeout',
-      value: 300,
+      value: null,
       unit: 'seconds',
       from: 'default',
     });

@@ -159,7 +159,7 @@ test('SIGHUP applies the floor of the free disk and the idle time of models', as
   const metrics_url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
   const loaded = async () =>
     metricIn(await (await fetch(metrics_url)).text(), 'tds_model_ready{model="decision-1",mode="fast"}');
-  expect(await readyz()).toEqual({ status: 'ready' });
+  expect(await readyz()).toMatchObject({ status: 'ready' });
   expect(await loaded()).toBe(1);
   await reload(server, `${floor(1_000_000_000)}[metrics]\nport = 0\n[model]\nidle_unload = 1\n`);
   // A look of the last second is given again.

@@ -1,16 +1,23 @@
 import { describe, expect, test } from 'bun:test';
 import { EvaluationTimedOut } from '../../native/engine.ts';
-import { ModelDeadline, QueueTimedOut } from '../../src/decisions/model-deadline.ts';
+import { evaluationLimit_ms, ModelDeadline, QueueTimedOut } from '../../src/decisions/model-deadline.ts';
 import { aborted } from '../support/faults.ts';
 
 /** Longer than any test. */
 const NEVER_MS = 1_000_000;
 
+test('an evaluation may take what the operator says, or ten times what it should and never less than 300 s', () => {
+  expect(evaluationLimit_ms(7_000, 60_000)).toBe(7_000);
+  expect(evaluationLimit_ms(null, undefined)).toBe(300_000);
+  expect(evaluationLimit_ms(null, 1_000)).toBe(300_000);
+  expect(evaluationLimit_ms(null, 60_000)).toBe(600_000);
+});
+
 describe('the time of a request at the model', () => {
   test('ends when its first plan is not scheduled in time, with the time after which it should', async () => {
     const deadline = new ModelDeadline(new AbortController().signal, {
       waiting_ms: 1,
-      evaluation_ms: NEVER_MS,
+      evaluation_ms: () => NEVER_MS,
     });
     deadline.wait(() => 17);
     await aborted(deadline.signal);
@@ -22,7 +29,7 @@ describe('the time of a request at the model', () => {
   test('begins anew with its first scheduled plan, and only with the first', async () => {
     const deadline = new ModelDeadline(new AbortController().signal, {
       waiting_ms: NEVER_MS,
-      evaluation_ms: 1,
+      evaluation_ms: () => 1,
     });
     deadline.wait(() => 17);
     deadline.begin();
@@ -34,7 +41,7 @@ describe('the time of a request at the model', () => {
   });
 
   test('ends when the client leaves, before and after', () => {
-    const limits = { waiting_ms: NEVER_MS, evaluation_ms: NEVER_MS };
+    const limits = { waiting_ms: NEVER_MS, evaluation_ms: () => NEVER_MS };
     const client = new AbortController();
     const deadline = new ModelDeadline(client.signal, limits);
     deadline.wait(() => 17);

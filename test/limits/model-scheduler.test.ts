@@ -21,10 +21,14 @@ function model(requests_max: number) {
     ask(
       name: string,
       tokens: number,
-      options: { decoder?: ScheduledPlan['decoder']; signal?: AbortSignal; patience?: AbortSignal } = {},
+      options: Partial<Pick<ScheduledPlan, 'decoder' | 'expected_ms'>> & {
+        signal?: AbortSignal;
+        patience?: AbortSignal;
+      } = {},
     ): Promise<string> {
       const [organization_id = ''] = name;
-      const plan = { tokens, decoder: options.decoder ?? 'small', decoder_tokens: DECODER_TOKENS };
+      const { decoder = 'small', expected_ms } = options;
+      const plan = { tokens, decoder, decoder_tokens: DECODER_TOKENS, expected_ms };
       const work = () => {
         const end = Promise.withResolvers<string>();
         running.push({
@@ -140,6 +144,29 @@ describe('the queue', () => {
     expect(refused).toMatchObject([{ reason: { retry_after_s: 3 } }, { reason: { retry_after_s: 6 } }]);
     while (running.length > 0) await endOldest(2_000);
     expect((await all).every(({ status }) => status === 'fulfilled')).toBe(true);
+  });
+
+  test('says so before it has measured any, from what the plans should take, without those that left', async () => {
+    const { ask, endOldest, running } = model(4);
+    const gone = new AbortController();
+    const all = Promise.allSettled([
+      ask('a0', 16_000, { expected_ms: 40_000 }),
+      ask('a1', 16_000, { expected_ms: 40_000 }),
+    ]);
+    await settled();
+    const [refused] = await Promise.allSettled([ask('a2', 10)]);
+    expect(refused).toMatchObject({ reason: { retry_after_s: 20 } });
+    const leaving = Promise.allSettled([ask('b0', 16_000, { expected_ms: 90_000, signal: gone.signal })]);
+    await settled();
+    gone.abort(new Error('gone'));
+    await leaving;
+    while (running.length > 0) await endOldest();
+    expect((await all).every(({ status }) => status === 'fulfilled')).toBe(true);
+    const later = Promise.allSettled([ask('b0', 10), ask('b1', 10)]);
+    await settled();
+    expect(await Promise.allSettled([ask('b2', 10)])).toMatchObject([{ reason: { retry_after_s: 1 } }]);
+    while (running.length > 0) await endOldest();
+    await later;
   });
 });
 

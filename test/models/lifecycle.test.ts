@@ -20,6 +20,7 @@ import {
 import type { Mode } from '../../src/questions/question.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { eventually } from '../support/eventually.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(60_000);
@@ -200,6 +201,47 @@ describe('loading', () => {
     expect(scores.every(Number.isFinite)).toBe(true);
     expect(events).toEqual(['open']);
     expect(lifecycle.engineIfLoaded()).toBe(await lifecycle.ready('fast'));
+  });
+
+  test('the speed is measured after both modes are ready, and a failure to do so is only reported', async () => {
+    const problems: string[] = [];
+    const open = (around: (engine: DecisionEngine) => DecisionEngine) => {
+      const lifecycle = new ModelLifecycle({
+        onProblem: (step) => problems.push(step),
+        openPlanner: async () => {
+          const planner = await openPlanner({
+            model_path: path,
+            gpu: false,
+            threads: 1,
+            context_tokens: 1024,
+          });
+          return {
+            plan: (asked) => planner.plan(asked),
+            openEngine: async () => around(await planner.openEngine()),
+            close: () => planner.close(),
+          };
+        },
+      });
+      lifecycles.push(lifecycle);
+      return lifecycle;
+    };
+    const measured = open((engine) => engine);
+    await measured.ready('fast');
+    await eventually(() => measured.speed() !== undefined);
+    const { ms_per_token = 0, ms_per_pair = 0 } = measured.speed() ?? {};
+    expect(ms_per_token >= 0 && ms_per_pair > 0 && Number.isFinite(ms_per_token + ms_per_pair)).toBe(true);
+    expect(problems).toEqual([]);
+    const broken = open((engine) => ({
+      facts: engine.facts,
+      plan: (asked) => engine.plan(asked),
+      evaluate: (plan, options) => engine.evaluate(plan, options),
+      measureSpeed: () => Promise.reject(new EvaluationFailed('no number')),
+      close: () => engine.close(),
+    }));
+    await broken.ready('fast');
+    await eventually(() => problems.length > 0);
+    expect([problems, broken.speed()]).toEqual([['model_warm_up'], undefined]);
+    expect(Number.isFinite(await broken.use('consistent', (engine) => ask(engine, 'consistent')))).toBe(true);
   });
 
   test('consistent mode comes after fast mode, and until then is refused with a time', async () => {

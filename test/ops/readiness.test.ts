@@ -71,6 +71,20 @@ describe('a service that lacks nothing', () => {
     }
   });
 
+  test('says how fast each model reads, once that is measured', async () => {
+    const speed = { ms_per_token: 0.5, ms_per_pair: 0.000_2 };
+    const engine = await embeddedEngine();
+    await start({
+      openEngine: () => Promise.resolve({ ...engine, measureSpeed: () => Promise.resolve(speed) }),
+    });
+    expect(await readyz()).toEqual(READY);
+    const account = await addAccount(service);
+    await (await ask(service, account.key)).arrayBuffer();
+    await eventually(async () => 'models' in Object(await (await service.fetch('/readyz')).json()));
+    const models = [{ id: DEFAULT_MODEL, read_1000_tokens_ms: 600, read_16000_tokens_ms: 33_600 }];
+    expect(await readyz()).toEqual([200, { status: 'ready', models }]);
+  });
+
   test('leaves no line in the log and no word in the reference', async () => {
     let text = '';
     const stream = new Writable({
