@@ -9,7 +9,7 @@
  */
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
-import { OPERATOR } from '../src/accounts/actor.ts';
+import { OPERATOR } from '../src/access/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { DAY_MS } from '../src/clock.ts';
 import { ConsoleBrowser, DESKTOP } from '../test/console/browser.ts';

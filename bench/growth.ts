@@ -17,7 +17,7 @@ import { auditCheckpoints, auditedOrganizations, auditedProjectMonths } from '..
 import { SqliteLedger } from '../db/sqlite/sqlite-ledger.ts';
 import { SqliteStore } from '../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../db/sqlite/usage-writer.ts';
-import { OPERATOR } from '../src/accounts/actor.ts';
+import { OPERATOR } from '../src/access/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization } from '../src/accounts/organizations.ts';
 import { systemClock } from '../src/clock.ts';

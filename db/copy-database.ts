@@ -1,4 +1,4 @@
-import type { AuditReport } from '../src/ops/audit-report.ts';
+import type { AuditReport } from '../src/store/audit-report.ts';
 import { COPIED_TABLES, type CopiedColumn, type CopiedRow, type CopiedTable } from './copied-tables.ts';
 
 const VERSIONS_TABLE = 'program_versions';

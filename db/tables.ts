@@ -10,16 +10,16 @@ import {
   primaryKey,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { TIER_CHANGE_REASONS } from '../src/accounts/account-records.ts';
-import type { ROLES } from '../src/accounts/roles.ts';
-import type { MODEL_KINDS, MODEL_STATUSES, UpstreamPool } from '../src/catalog/catalog-records.ts';
+import type { ROLES } from '../src/contract/roles.ts';
+import type { MODES } from '../src/questions/question.ts';
+import type { TIER_CHANGE_REASONS } from '../src/store/account-records.ts';
+import type { MODEL_KINDS, MODEL_STATUSES, UpstreamPool } from '../src/store/catalog-records.ts';
 import type {
   PAYMENT_EVENT_KINDS,
   PAYMENT_EVENT_OUTCOMES,
   PAYMENT_KINDS,
   PAYMENT_STATUSES,
-} from '../src/payments/payment-records.ts';
-import type { MODES } from '../src/questions/question.ts';
+} from '../src/store/payment-records.ts';
 
 /**
  * All tables of the service, as the queries of `db/records/` see them in either database. PostgreSQL's migrations are

@@ -7,7 +7,6 @@ import { Catalog, type DecisionModelEntry, seedCatalog } from './catalog/catalog
 import { CLIENT_TIMEOUT_MS } from './client-timeout.ts';
 import type { Clock } from './clock.ts';
 import { type Console, type ConsoleParts, openConsole } from './console/console.ts';
-import type { Database, ServedDatabase } from './database.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
 import type { Refusal } from './errors.ts';
 import { BATCH_LINES } from './http/batch-route.ts';
@@ -21,12 +20,13 @@ import { BodyBudget } from './limits/body-budget.ts';
 import { QUEUE_LIMIT } from './limits/model-scheduler.ts';
 import { openLimits } from './limits/open-limits.ts';
 import { type Pause, pauseByTimer } from './limits/pause.ts';
+import { WINDOW_MS } from './limits/rate-status.ts';
+import type { Log } from './log/log.ts';
 import { followCatalog, loadCatalog, startFollowingCatalog } from './models/follow-catalog.ts';
 import { Models } from './models/models.ts';
 import { openReloading, type ReloadParts, type ReloadRequest } from './models/reload.ts';
 import { Reloads } from './models/reloads.ts';
 import { Audits } from './ops/audits.ts';
-import type { Log } from './ops/log.ts';
 import { startMaintenance } from './ops/maintenance.ts';
 import { type Metrics, NO_METRICS } from './ops/metrics.ts';
 import { Readiness } from './ops/readiness.ts';
@@ -36,9 +36,11 @@ import type { BillingContext } from './payments/billing.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
-import type { Store } from './store.ts';
+import type { Database, ServedDatabase } from './store/database.ts';
+import type { Store } from './store/store.ts';
 import { UpstreamModel, type UpstreamOptions } from './upstreams/upstream-model.ts';
 import type { AnalyticsContext } from './usage/analytics.ts';
+import { usedLimits } from './usage/used-limits.ts';
 
 /** The parts that a service is made of: its database, its models, and its sources of time and ids. */
 export interface ServiceParts {
@@ -235,7 +237,12 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
   const released = await books.recover();
   if (released > 0) log.warn('released the holds that the last run left open', { holds: released });
   const { rejected_rows_per_day, payment_provider: provider } = parts;
-  const limits = await openLimits({ clock, usage: store.usage, windows, rejected_rows_per_day });
+  const limits = await openLimits({
+    clock,
+    usedLimits: () => usedLimits(store.usage, clock.now_ms(), WINDOW_MS),
+    windows,
+    rejected_rows_per_day,
+  });
   const keys = new KeyDirectory(store.keys, clock);
   store.onKeyChange(() => keys.invalidate());
   const catalog = new Catalog(database.catalog);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { connectPostgres, type PgConnection } from '../../db/postgres/connection.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';

@@ -1,5 +1,5 @@
-import type { Books } from '../../src/ledger/books.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+import type { Books } from '../../src/store/books.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
 import { median } from './statistics.ts';
 
 const HELD_MICROS = 50;

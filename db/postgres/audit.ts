@@ -13,7 +13,7 @@ import {
   type AuditReport,
   damagedReport,
   type Violation,
-} from '../../src/ops/audit-report.ts';
+} from '../../src/store/audit-report.ts';
 import type { Executor } from './connection.ts';
 import { postgresError } from './errors.ts';
 import { AUDIT_LOCK } from './locks.ts';

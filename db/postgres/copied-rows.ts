@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { AuditReport } from '../../src/ops/audit-report.ts';
+import type { AuditReport } from '../../src/store/audit-report.ts';
 import { COPIED_TABLES, type CopiedRow, type CopiedTable } from '../copied-tables.ts';
 import {
   CopyRefused,

@@ -6,7 +6,7 @@ import {
   type HistoryRuns,
   type HistoryTask,
   WHOLE_AUDIT_EVERY_MS,
-} from '../../src/ops/history-runs.ts';
+} from '../../src/store/history-runs.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import type { PgDb } from './connection.ts';

@@ -1,6 +1,6 @@
 import { and, eq, gt, isNull, or, sql } from 'drizzle-orm';
-import type { IdempotencyRecords, StoredClaim } from '../../src/idempotency/idempotency-records.ts';
-import { readKept } from '../../src/idempotency/kept-answer.ts';
+import type { IdempotencyRecords, StoredClaim } from '../../src/store/idempotency-records.ts';
+import { readKept } from '../../src/store/kept-answer.ts';
 import type { Executor } from './connection.ts';
 import { idempotentRequests } from './schema.ts';
 

@@ -1,4 +1,4 @@
-import type { CatalogModel, CatalogRecords, ModelAlias } from '../../src/catalog/catalog-records.ts';
+import type { CatalogModel, CatalogRecords, ModelAlias } from '../../src/store/catalog-records.ts';
 
 interface Snapshot {
   readonly models: CatalogModel[];

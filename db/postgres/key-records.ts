@@ -1,5 +1,5 @@
 import { and, eq, gt, isNull, sql } from 'drizzle-orm';
-import type { ActiveKey, KeyHashStart, KeyRecords, KeyUse } from '../../src/accounts/key-records.ts';
+import type { ActiveKey, KeyHashStart, KeyRecords, KeyUse } from '../../src/store/key-records.ts';
 import { firstRow } from '../records/first-row.ts';
 import { SqlKeyRecords } from '../records/key-records.ts';
 import type { Executor } from './connection.ts';

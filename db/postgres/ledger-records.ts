@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import { RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
-import type { LedgerRecords, PaymentMovement } from '../../src/ledger/ledger-records.ts';
+import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
 import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
 import { ledgerEntries, organizations } from './schema.ts';

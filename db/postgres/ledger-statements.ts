@@ -1,7 +1,7 @@
 import type { ReservedSQL, SQL } from 'bun';
-import type { IdempotencyClaim } from '../../src/idempotency/claim.ts';
-import type { Hold } from '../../src/ledger/hold.ts';
-import { monthOf } from '../../src/ledger/month.ts';
+import { monthOf } from '../../src/calendar/month.ts';
+import type { Hold } from '../../src/store/hold.ts';
+import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
 import {
   type AskedWrite,
   claimKey,

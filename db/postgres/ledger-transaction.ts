@@ -1,5 +1,5 @@
 import type { ReservedSQL } from 'bun';
-import type { HoldResult } from '../../src/ledger/hold.ts';
+import type { HoldResult } from '../../src/store/hold.ts';
 import { isUndone } from './failures.ts';
 import { type SentChanges, sendChanges, sendReads } from './ledger-statements.ts';
 import { type AskedWrite, decide, type Outcome } from './ledger-writes.ts';

@@ -1,11 +1,12 @@
-import { IDEMPOTENCY_KEPT_MS, type IdempotencyClaim } from '../../src/idempotency/claim.ts';
-import { KEPT_BYTES_MAX, type KeptAnswer, writeKept } from '../../src/idempotency/kept-answer.ts';
+import { monthOf } from '../../src/calendar/month.ts';
+import { IDEMPOTENCY_KEPT_MS } from '../../src/idempotency/claim.ts';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import type { ChargeRequest } from '../../src/ledger/durable-books.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
-import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/ledger/hold.ts';
-import { monthOf } from '../../src/ledger/month.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/store/hold.ts';
+import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
+import { KEPT_BYTES_MAX, type KeptAnswer, writeKept } from '../../src/store/kept-answer.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
 
 /** One write of the ledger. */
 export type LedgerWrite =

@@ -7,7 +7,7 @@ import type {
   MovementPlace,
   MovementQuestion,
   MovementReader,
-} from '../../src/ledger/movement-reader.ts';
+} from '../../src/store/movement-reader.ts';
 import { firstRow } from '../records/first-row.ts';
 import type { Executor, PgDb } from './connection.ts';
 import { ofOrganization } from './of-organization.ts';

@@ -1,6 +1,6 @@
-import type { Database, ServedDatabase, ServingParts, Writer } from '../../src/database.ts';
-import type { MovementReader } from '../../src/ledger/movement-reader.ts';
-import type { AuditReport } from '../../src/ops/audit-report.ts';
+import type { AuditReport } from '../../src/store/audit-report.ts';
+import type { Database, ServedDatabase, ServingParts, Writer } from '../../src/store/database.ts';
+import type { MovementReader } from '../../src/store/movement-reader.ts';
 import { continueAudit, runAudit } from './audit.ts';
 import { connectPostgres, type PgConnection } from './connection.ts';
 import { consoleSecret } from './console-secret.ts';

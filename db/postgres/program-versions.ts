@@ -1,5 +1,5 @@
 import { desc, sql } from 'drizzle-orm';
-import type { Writer } from '../../src/database.ts';
+import type { Writer } from '../../src/store/database.ts';
 import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
 import { programVersions } from './schema.ts';

@@ -9,8 +9,8 @@ import type {
   RequestInLedger,
   RollUpRecords,
   UsageDay,
-} from '../../src/usage/roll-up-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+} from '../../src/store/roll-up-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
 import type { Executor } from './connection.ts';
 import { auditCheckpoints, ledgerDays, ledgerEntries, usageDays, usageRecords } from './schema.ts';
 import { summedColumns } from './usage-columns.ts';

@@ -1,6 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { ServedDatabase, ServingParts } from '../../src/database.ts';
-import type { DatabaseState } from '../../src/ops/metrics.ts';
+import type { DatabaseState, ServedDatabase, ServingParts } from '../../src/store/database.ts';
 import { FairReader } from '../../src/usage/fair-reader.ts';
 import { connectPostgres, type PgConnection, type PgDb } from './connection.ts';
 import { isAway } from './failures.ts';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { sql } from 'drizzle-orm';
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core';
-import { NestedTransaction } from '../../src/store.ts';
+import { NestedTransaction } from '../../src/store/store.ts';
 import type { Executor } from './connection.ts';
 import { isConflict, isConnectionBroken } from './errors.ts';
 import { STORE_LOCK } from './locks.ts';

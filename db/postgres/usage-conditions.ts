@@ -1,5 +1,5 @@
 import { eq, type SQL } from 'drizzle-orm';
-import type { UsageScope } from '../../src/usage/usage-records.ts';
+import type { UsageScope } from '../../src/store/usage-records.ts';
 import type { usageDays, usageRecords } from './schema.ts';
 
 /** Returns the scope's conditions on either table. */

@@ -1,21 +1,22 @@
 import { and, asc, between, count, eq, gte, lt, max, min, type SQL, sql, sum } from 'drizzle-orm';
 import { union } from 'drizzle-orm/pg-core';
-import { fittedSpan } from '../../src/usage/buckets.ts';
-import { endOfDay_ms } from '../../src/usage/days.ts';
-import type { Grouping } from '../../src/usage/groupings.ts';
-import { boundsOf } from '../../src/usage/rolled-up-days.ts';
-import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
+import { endOfDay_ms } from '../../src/calendar/days.ts';
+import type { Grouping } from '../../src/store/groupings.ts';
 import type {
   KeySpend,
+  LatencyPercentiles,
   SeriesQuestion,
   UsageReader,
   UsageSeries,
   UsageSpan,
   UsageValues,
-} from '../../src/usage/usage-reader.ts';
-import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
-import { type LatencyPercentiles, UsageSum } from '../../src/usage/usage-sum.ts';
+} from '../../src/store/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/store/usage-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
+import { fittedSpan } from '../../src/usage/buckets.ts';
+import { boundsOf } from '../../src/usage/rolled-up-days.ts';
+import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
+import { UsageSum } from '../../src/usage/usage-sum.ts';
 import { valuesIn } from '../../src/usage/usage-values.ts';
 import { firstRow } from '../records/first-row.ts';
 import type { Executor, PgDb } from './connection.ts';

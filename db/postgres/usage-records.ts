@@ -1,6 +1,6 @@
 import { and, asc, between, desc, eq, gt, gte, lt, lte, max, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
-import { endOfDay_ms, spanOf, startOfDay_ms } from '../../src/usage/days.ts';
+import { endOfDay_ms, startOfDay_ms } from '../../src/calendar/days.ts';
 import type {
   DaySpan,
   DayTotal,
@@ -10,8 +10,9 @@ import type {
   UsagePlace,
   UsageRecords,
   UsageScope,
-} from '../../src/usage/usage-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+} from '../../src/store/usage-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
+import { spanOf } from '../../src/usage/day-span.ts';
 import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
 import { ofOrganization } from './of-organization.ts';

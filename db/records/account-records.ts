@@ -1,4 +1,5 @@
 import { and, asc, count, desc, eq, getTableColumns, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import type { Role } from '../../src/contract/roles.ts';
 import type {
   AccountRecords,
   FoundOrganization,
@@ -13,8 +14,7 @@ import type {
   TierSettings,
   User,
   UserStanding,
-} from '../../src/accounts/account-records.ts';
-import type { Role } from '../../src/accounts/roles.ts';
+} from '../../src/store/account-records.ts';
 import {
   apiKeys,
   members,

@@ -1,11 +1,11 @@
 import { and, asc, desc, eq, getTableColumns, gt, inArray, isNull, lt, sql } from 'drizzle-orm';
+import { readDetail } from '../../src/audit-log/detail.ts';
 import type {
   AuditLogRecords,
   NewAuditLogEntry,
   RolledUpEntries,
   StoredAuditLogEntry,
-} from '../../src/audit-log/audit-log-records.ts';
-import { readDetail } from '../../src/audit-log/detail.ts';
+} from '../../src/store/audit-log-records.ts';
 import { apiKeys, auditLogEntries, invitations, organizations, projects, users } from '../tables.ts';
 import type { Executor } from './executor.ts';
 

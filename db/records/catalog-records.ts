@@ -4,7 +4,7 @@ import type {
   CatalogRecords,
   ModelAlias,
   ModelTuning,
-} from '../../src/catalog/catalog-records.ts';
+} from '../../src/store/catalog-records.ts';
 import { modelAliases, models, modelTunings } from '../tables.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';

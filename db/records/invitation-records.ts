@@ -1,10 +1,6 @@
 import { and, count, desc, eq, getTableColumns, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
-import type {
-  Invitation,
-  InvitationRecords,
-  ListedInvitation,
-} from '../../src/accounts/invitation-records.ts';
-import type { Role } from '../../src/accounts/roles.ts';
+import type { Role } from '../../src/contract/roles.ts';
+import type { Invitation, InvitationRecords, ListedInvitation } from '../../src/store/invitation-records.ts';
 import { invitations, organizations, users } from '../tables.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';

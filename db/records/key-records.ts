@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, isNotNull, isNull, lte, min, sql } from 'drizzle-orm';
-import type { KeyFilter, KeyOwner, KeyRecords, ListedKey, NewKey } from '../../src/accounts/key-records.ts';
+import type { KeyFilter, KeyOwner, KeyRecords, ListedKey, NewKey } from '../../src/store/key-records.ts';
 import { apiKeys, organizations, projects, users } from '../tables.ts';
 import { isProjectOfMember } from './account-records.ts';
 import type { Executor } from './executor.ts';

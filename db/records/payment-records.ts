@@ -6,7 +6,7 @@ import type {
   KeptOutcome,
   Payment,
   PaymentRecords,
-} from '../../src/payments/payment-records.ts';
+} from '../../src/store/payment-records.ts';
 import { paymentEvents, payments } from '../tables.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';

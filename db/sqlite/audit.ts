@@ -12,7 +12,7 @@ import {
   type AuditReport,
   damagedReport,
   type Violation,
-} from '../../src/ops/audit-report.ts';
+} from '../../src/store/audit-report.ts';
 import { type Db, transact } from './connection.ts';
 
 interface Check {

@@ -1,5 +1,5 @@
 import { asc, eq, getTableColumns, sql } from 'drizzle-orm';
-import type { CatalogModel } from '../../src/catalog/catalog-records.ts';
+import type { CatalogModel } from '../../src/store/catalog-records.ts';
 import { SqlCatalogRecords } from '../records/catalog-records.ts';
 import type { Executor } from '../records/executor.ts';
 import type { Db } from './connection.ts';

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import type { AuditReport } from '../../src/ops/audit-report.ts';
+import type { AuditReport } from '../../src/store/audit-report.ts';
 import { type CopiedRow, type CopiedTable, ROW_NUMBER } from '../copied-tables.ts';
 import {
   type CopySource,

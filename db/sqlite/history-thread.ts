@@ -1,6 +1,6 @@
-import type { HistoryRuns, HistoryTask } from '../../src/ops/history-runs.ts';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import { workerScript } from '../../src/project-root.ts';
+import type { HistoryRuns, HistoryTask } from '../../src/store/history-runs.ts';
 import type { AuditedHistory, FileTask } from './history-worker.ts';
 
 /** Audits and rolls up the history of a database file, each run in its own thread. */

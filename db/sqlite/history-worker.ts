@@ -1,7 +1,7 @@
 import { rollUpAuditLog } from '../../src/audit-log/roll-up.ts';
-import type { AuditReport } from '../../src/ops/audit-report.ts';
-import { type HistoryReport, type HistoryTask, WHOLE_AUDIT_EVERY_MS } from '../../src/ops/history-runs.ts';
 import { threadFailure } from '../../src/problems/causes.ts';
+import type { AuditReport } from '../../src/store/audit-report.ts';
+import { type HistoryReport, type HistoryTask, WHOLE_AUDIT_EVERY_MS } from '../../src/store/history-runs.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import { openDatabase } from './connection.ts';

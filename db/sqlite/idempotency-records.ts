@@ -1,5 +1,5 @@
-import type { IdempotencyRecords, StoredClaim } from '../../src/idempotency/idempotency-records.ts';
-import { readKept } from '../../src/idempotency/kept-answer.ts';
+import type { IdempotencyRecords, StoredClaim } from '../../src/store/idempotency-records.ts';
+import { readKept } from '../../src/store/kept-answer.ts';
 import type { Db } from './connection.ts';
 import type { Access } from './transactions.ts';
 

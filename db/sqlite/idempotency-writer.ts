@@ -1,7 +1,8 @@
 import { and, desc, eq, isNotNull, lte, sql } from 'drizzle-orm';
-import { IDEMPOTENCY_KEPT_MS, type IdempotencyClaim } from '../../src/idempotency/claim.ts';
-import { KEPT_BYTES_MAX, type KeptAnswer, writeKept } from '../../src/idempotency/kept-answer.ts';
-import type { Hold } from '../../src/ledger/hold.ts';
+import { IDEMPOTENCY_KEPT_MS } from '../../src/idempotency/claim.ts';
+import type { Hold } from '../../src/store/hold.ts';
+import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
+import { KEPT_BYTES_MAX, type KeptAnswer, writeKept } from '../../src/store/kept-answer.ts';
 import type { Db } from './connection.ts';
 import { idempotentRequests } from './schema.ts';
 

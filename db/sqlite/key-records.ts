@@ -1,5 +1,5 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
-import type { ActiveKey, KeyHashStart, KeyRecords, KeyUse } from '../../src/accounts/key-records.ts';
+import type { ActiveKey, KeyHashStart, KeyRecords, KeyUse } from '../../src/store/key-records.ts';
 import type { Executor } from '../records/executor.ts';
 import { SqlKeyRecords } from '../records/key-records.ts';
 import type { Db } from './connection.ts';

@@ -1,4 +1,4 @@
-import type { LedgerRecords, PaymentMovement } from '../../src/ledger/ledger-records.ts';
+import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
 import type { SqliteLedger } from './sqlite-ledger.ts';
 import type { Access } from './transactions.ts';
 

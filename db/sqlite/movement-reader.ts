@@ -5,7 +5,7 @@ import type {
   MovementPlace,
   MovementQuestion,
   MovementReader,
-} from '../../src/ledger/movement-reader.ts';
+} from '../../src/store/movement-reader.ts';
 import type { Db } from './connection.ts';
 
 /** The number of entries in one read. */

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import type { Writer } from '../../src/database.ts';
+import type { Writer } from '../../src/store/database.ts';
 
 /** Records that this version writes the database, whose schema must be this program's. Throws SQLite's errors. */
 export function noteVersion(client: Database, version: string, now_ms: number): void {

@@ -1,7 +1,6 @@
-import type { MovementPage, MovementQuestion, MovementReader } from '../../src/ledger/movement-reader.ts';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
 import { workerScript } from '../../src/project-root.ts';
-import { READ_MS_MAX, ReadTookTooLong } from '../../src/usage/fair-reader.ts';
+import type { MovementPage, MovementQuestion, MovementReader } from '../../src/store/movement-reader.ts';
 import type {
   KeySpend,
   SeriesQuestion,
@@ -9,8 +8,9 @@ import type {
   UsageSeries,
   UsageSpan,
   UsageValues,
-} from '../../src/usage/usage-reader.ts';
-import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
+} from '../../src/store/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/store/usage-records.ts';
+import { READ_MS_MAX, ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import type { Read, ReaderOrder } from './reader-worker.ts';
 
 /** The thread's messages. The read of that number knows the type of its result. */

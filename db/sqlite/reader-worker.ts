@@ -1,7 +1,7 @@
-import type { MovementQuestion } from '../../src/ledger/movement-reader.ts';
 import { type ThreadFailure, threadFailure } from '../../src/problems/causes.ts';
-import type { SeriesQuestion, UsageSpan } from '../../src/usage/usage-reader.ts';
-import type { UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
+import type { MovementQuestion } from '../../src/store/movement-reader.ts';
+import type { SeriesQuestion, UsageSpan } from '../../src/store/usage-reader.ts';
+import type { UsageFilter, UsagePlace } from '../../src/store/usage-records.ts';
 import { type Db, openReadOnly } from './connection.ts';
 import { SqliteMovementReader } from './movement-reader.ts';
 import { SqliteUsageReader } from './usage-reader.ts';

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { failedChecks } from '../../src/ops/audit-report.ts';
+import { failedChecks } from '../../src/store/audit-report.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import type { SchemaState } from '../schema-state.ts';
 import { runAudit } from './audit.ts';

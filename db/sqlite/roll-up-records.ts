@@ -7,8 +7,8 @@ import type {
   RequestInLedger,
   RollUpRecords,
   UsageDay,
-} from '../../src/usage/roll-up-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+} from '../../src/store/roll-up-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
 import type { Db } from './connection.ts';
 import type { Access } from './transactions.ts';
 

@@ -10,16 +10,16 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
-import { TIER_CHANGE_REASONS } from '../../src/accounts/account-records.ts';
-import { ROLES } from '../../src/accounts/roles.ts';
-import { MODEL_KINDS, MODEL_STATUSES, type UpstreamPool } from '../../src/catalog/catalog-records.ts';
+import { ROLES } from '../../src/contract/roles.ts';
+import { MODES } from '../../src/questions/question.ts';
+import { TIER_CHANGE_REASONS } from '../../src/store/account-records.ts';
+import { MODEL_KINDS, MODEL_STATUSES, type UpstreamPool } from '../../src/store/catalog-records.ts';
 import {
   PAYMENT_EVENT_KINDS,
   PAYMENT_EVENT_OUTCOMES,
   PAYMENT_KINDS,
   PAYMENT_STATUSES,
-} from '../../src/payments/payment-records.ts';
-import { MODES } from '../../src/questions/question.ts';
+} from '../../src/store/payment-records.ts';
 
 /**
  * All tables of the service. Times are Unix milliseconds (`_ms`), money is integer micro-dollars (`_micros`). The

@@ -1,7 +1,6 @@
 import { stat, statfs } from 'node:fs/promises';
-import type { ServedDatabase, ServingParts } from '../../src/database.ts';
 import { withCauses } from '../../src/error-causes.ts';
-import type { DatabaseState } from '../../src/ops/metrics.ts';
+import type { DatabaseState, ServedDatabase, ServingParts } from '../../src/store/database.ts';
 import { FairReader } from '../../src/usage/fair-reader.ts';
 import { startCheckpoints } from './checkpoint.ts';
 import { type Db, neverWait } from './connection.ts';

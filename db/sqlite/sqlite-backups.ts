@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BackupFile, Backups } from '../../src/ops/backups.ts';
+import type { BackupFile, Backups } from '../../src/store/backups.ts';
 import { backupName, backupNames, backupTime_ms, removeOldBackups } from './backup.ts';
 import { BackupThread } from './backup-thread.ts';
 import { schemaVersion } from './migrate.ts';

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
-import type { Database, ServedDatabase, ServingParts, Writer } from '../../src/database.ts';
-import type { MovementReader } from '../../src/ledger/movement-reader.ts';
-import type { AuditReport } from '../../src/ops/audit-report.ts';
-import type { Backups } from '../../src/ops/backups.ts';
+import type { AuditReport } from '../../src/store/audit-report.ts';
+import type { Backups } from '../../src/store/backups.ts';
+import type { Database, ServedDatabase, ServingParts, Writer } from '../../src/store/database.ts';
+import type { MovementReader } from '../../src/store/movement-reader.ts';
 import { continueAudit, runAudit } from './audit.ts';
 import { isSound } from './check-file.ts';
 import type { Db } from './connection.ts';

@@ -1,4 +1,4 @@
-import type { Records, Store } from '../../src/store.ts';
+import type { Records, Store } from '../../src/store/store.ts';
 import { KeyChanges, noKeyChange } from '../key-changes.ts';
 import { SqlAccountRecords } from '../records/account-records.ts';
 import { SqlAuditLogRecords } from '../records/audit-log-records.ts';

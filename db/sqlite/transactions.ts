@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { NestedTransaction } from '../../src/store.ts';
+import { NestedTransaction } from '../../src/store/store.ts';
 import type { Db } from './connection.ts';
 import { type GroupCommitOptions, WriteQueueFull } from './group-commit.ts';
 import {

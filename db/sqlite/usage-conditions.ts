@@ -1,4 +1,4 @@
-import type { UsageScope } from '../../src/usage/usage-records.ts';
+import type { UsageScope } from '../../src/store/usage-records.ts';
 
 /** The parameters of a statement over usage. */
 export type UsageValues = Record<string, string | number>;

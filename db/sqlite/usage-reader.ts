@@ -1,8 +1,5 @@
-import { fittedSpan } from '../../src/usage/buckets.ts';
-import { endOfDay_ms } from '../../src/usage/days.ts';
-import type { Grouping } from '../../src/usage/groupings.ts';
-import { boundsOf } from '../../src/usage/rolled-up-days.ts';
-import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
+import { endOfDay_ms } from '../../src/calendar/days.ts';
+import type { Grouping } from '../../src/store/groupings.ts';
 import type {
   KeySpend,
   SeriesQuestion,
@@ -10,9 +7,12 @@ import type {
   UsageSeries,
   UsageSpan,
   UsageValues,
-} from '../../src/usage/usage-reader.ts';
-import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+} from '../../src/store/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/store/usage-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
+import { fittedSpan } from '../../src/usage/buckets.ts';
+import { boundsOf } from '../../src/usage/rolled-up-days.ts';
+import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';
 import { UsageSum } from '../../src/usage/usage-sum.ts';
 import { valuesIn } from '../../src/usage/usage-values.ts';
 import type { Db } from './connection.ts';

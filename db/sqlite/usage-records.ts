@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, gte, lt, lte, type SQL, sql } from 'drizzle-orm';
-import { type Extremes, endOfDay_ms, spanOf, startOfDay_ms } from '../../src/usage/days.ts';
+import { endOfDay_ms, startOfDay_ms } from '../../src/calendar/days.ts';
 import type {
   DaySpan,
   DayTotal,
@@ -9,8 +9,9 @@ import type {
   UsagePlace,
   UsageRecords,
   UsageScope,
-} from '../../src/usage/usage-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+} from '../../src/store/usage-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
+import { type Extremes, spanOf } from '../../src/usage/day-span.ts';
 import type { Db } from './connection.ts';
 import { SqliteRollUpRecords } from './roll-up-records.ts';
 import { apiKeys, projects, usageRecords } from './schema.ts';

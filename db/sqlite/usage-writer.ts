@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
 import type { Db } from './connection.ts';
 import { usageRecords } from './schema.ts';
 

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { OWNER_ONLY_DIRECTORY } from '../../src/file-permissions.ts';
-import { failedChecks } from '../../src/ops/audit-report.ts';
+import { failedChecks } from '../../src/store/audit-report.ts';
 import { systemErrorCode } from '../../src/system-error-code.ts';
 import { SchemaRefused } from '../schema-state.ts';
 import { runAudit } from './audit.ts';

@@ -1,10 +1,10 @@
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
 import { recordAct } from '../audit-log/record.ts';
-import { monthOf } from '../ledger/month.ts';
-import type { Records } from '../store.ts';
-import type { Organization } from './account-records.ts';
-import type { Actor } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
+import { monthOf } from '../calendar/month.ts';
+import type { Organization } from '../store/account-records.ts';
+import type { Records } from '../store/store.ts';
 import { revokeInvitationsOf } from './inviters.ts';
 import { archiveWithKeys } from './projects.ts';
 

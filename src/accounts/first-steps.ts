@@ -1,7 +1,7 @@
-import type { Store } from '../store.ts';
-import type { UsageReader } from '../usage/usage-reader.ts';
-import type { Actor } from './actor.ts';
-import { requirePermission } from './permissions.ts';
+import type { Actor } from '../access/actor.ts';
+import { requirePermission } from '../access/permissions.ts';
+import type { Store } from '../store/store.ts';
+import type { UsageReader } from '../store/usage-reader.ts';
 
 /** The times of an organization's first steps; null for a step not taken yet. */
 export interface FirstSteps {

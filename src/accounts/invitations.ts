@@ -1,16 +1,16 @@
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { DAY_MS } from '../clock.ts';
-import type { Records } from '../store.ts';
-import type { Actor } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
-import type { Invitation, ListedInvitation } from './invitation-records.ts';
+import type { Role } from '../contract/roles.ts';
+import { sameHash, secretHash } from '../hashing/secret-hash.ts';
+import type { Invitation, ListedInvitation } from '../store/invitation-records.ts';
+import type { Records } from '../store/store.ts';
 import { requireMayTouch } from './members.ts';
 import { checkedEmail } from './names.ts';
 import { readOrganization } from './organizations.ts';
-import { requirePermission } from './permissions.ts';
-import type { Role } from './roles.ts';
-import { sameHash, secretHash } from './secret-hash.ts';
 
 /** The most open invitations of an organization. */
 export const OPEN_INVITATIONS_MAX = 100;

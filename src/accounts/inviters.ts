@@ -1,8 +1,8 @@
-import type { AuditLogDetail } from '../audit-log/audit-log-records.ts';
-import type { Records } from '../store.ts';
-import type { MemberRef } from './account-records.ts';
-import type { AccountContext } from './context.ts';
-import { mayInviteAs, ROLES, type Role } from './roles.ts';
+import type { AccountContext } from '../access/context.ts';
+import { mayInviteAs, ROLES, type Role } from '../contract/roles.ts';
+import type { MemberRef } from '../store/account-records.ts';
+import type { AuditLogDetail } from '../store/audit-log-records.ts';
+import type { Records } from '../store/store.ts';
 
 /**
  * Revokes a member's open invitations that their new role does not allow; null for a member who has left.

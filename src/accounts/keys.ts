@@ -1,14 +1,14 @@
+import { type Actor, memberIdOf } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { permits, requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { DAY_MS } from '../clock.ts';
-import { type Actor, memberIdOf } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
+import { secretHash } from '../hashing/secret-hash.ts';
+import type { KeyOwner, ListedKey } from '../store/key-records.ts';
 import { keyDisplayPrefix } from './key-format.ts';
-import type { KeyOwner, ListedKey } from './key-records.ts';
 import { checkedName } from './names.ts';
-import { permits, requirePermission } from './permissions.ts';
 import { requireProject } from './projects.ts';
-import { secretHash } from './secret-hash.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
 /** The most active keys of an organization (contract: 100 active API keys). */

@@ -1,12 +1,12 @@
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
-import type { Records } from '../store.ts';
-import type { Member, MemberRef } from './account-records.ts';
-import type { Actor } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
+import { mayTouchRole, type Role } from '../contract/roles.ts';
+import type { Member, MemberRef } from '../store/account-records.ts';
+import type { Records } from '../store/store.ts';
 import { revokeInvitationsOf } from './inviters.ts';
-import { requirePermission } from './permissions.ts';
-import { mayTouchRole, type Role } from './roles.ts';
 
 type Accounts = Pick<Records, 'accounts'>;
 

@@ -1,8 +1,8 @@
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requireOperator } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
-import type { Actor } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
-import { requireOperator } from './permissions.ts';
 import { inTransaction } from './transaction.ts';
 import { insertUser, type NewUser, type SignedUp } from './users.ts';
 

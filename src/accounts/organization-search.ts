@@ -1,9 +1,9 @@
-import type { FoundOrganization } from './account-records.ts';
-import type { Actor } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
-import { requireOperator } from './permissions.ts';
-import { limitsFor, type TierLimits, tierInForce } from './tiers.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requireOperator } from '../access/permissions.ts';
+import { limitsFor, type TierLimits, tierInForce } from '../contract/tiers.ts';
+import type { FoundOrganization } from '../store/account-records.ts';
 
 /** The most organizations of one page. */
 export const ORGANIZATIONS_PAGE_MAX = 100;

@@ -1,14 +1,14 @@
-import type { AuditLogDetail } from '../audit-log/audit-log-records.ts';
+import { type Actor, memberIdOf } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requireOperator, requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
-import type { Records } from '../store.ts';
-import type { Organization, TierSettings } from './account-records.ts';
-import { type Actor, memberIdOf } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
+import { TIERS, TOP_UP_MIN_MICROS } from '../contract/tiers.ts';
+import type { Organization, TierSettings } from '../store/account-records.ts';
+import type { AuditLogDetail } from '../store/audit-log-records.ts';
+import type { Records } from '../store/store.ts';
 import { checkedName } from './names.ts';
-import { requireOperator, requirePermission } from './permissions.ts';
 import { recalculateTier } from './tier-changes.ts';
-import { TIERS, TOP_UP_MIN_MICROS } from './tiers.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
 /** The first project of every new organization. */

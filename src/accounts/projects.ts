@@ -1,13 +1,13 @@
+import { type Actor, memberIdOf } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
-import { monthOf } from '../ledger/month.ts';
-import type { Records } from '../store.ts';
-import type { ListedProject, Project } from './account-records.ts';
-import { type Actor, memberIdOf } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
+import { monthOf } from '../calendar/month.ts';
+import type { Permission } from '../contract/roles.ts';
+import type { ListedProject, Project } from '../store/account-records.ts';
+import type { Records } from '../store/store.ts';
 import { checkedName } from './names.ts';
-import { requirePermission } from './permissions.ts';
-import type { Permission } from './roles.ts';
 
 type Accounts = Pick<Records, 'accounts'>;
 

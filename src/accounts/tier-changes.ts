@@ -1,6 +1,6 @@
-import type { Records, Store } from '../store.ts';
-import type { Organization, TierChangeReason } from './account-records.ts';
-import { tierInForce, tierReached } from './tiers.ts';
+import { tierInForce, tierReached } from '../contract/tiers.ts';
+import type { Organization, TierChangeReason } from '../store/account-records.ts';
+import type { Records, Store } from '../store/store.ts';
 
 /** Returns the tier to store for an organization now. Only a refund or the operator can lower it. */
 function tierDue(organization: Organization, reason: TierChangeReason, now_ms: number): number {

@@ -1,5 +1,5 @@
-import type { Records } from '../store.ts';
-import type { AccountContext } from './context.ts';
+import type { AccountContext } from '../access/context.ts';
+import type { Records } from '../store/store.ts';
 
 /** The parts that rules use inside one transaction. */
 export interface Transaction extends Pick<AccountContext, 'clock' | 'identifiers'> {

@@ -1,11 +1,11 @@
-import type { Records } from '../store.ts';
-import type { User } from './account-records.ts';
-import type { Actor } from './actor.ts';
-import type { AccountContext } from './context.ts';
-import { AccountError } from './errors.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requireOperator } from '../access/permissions.ts';
+import type { User } from '../store/account-records.ts';
+import type { Records } from '../store/store.ts';
 import { checkedEmail, checkedName } from './names.ts';
 import { type CreatedOrganization, insertOrganization } from './organizations.ts';
-import { requireOperator } from './permissions.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
 /** Returns the user with an email address; null when there is none. */

@@ -1,6 +1,6 @@
-import { AccountError } from '../accounts/errors.ts';
+import { AccountError } from '../access/errors.ts';
 import { DAY_MS } from '../clock.ts';
-import type { Records } from '../store.ts';
+import type { Records } from '../store/store.ts';
 import type { AuditLogAction } from './actions.ts';
 
 /**

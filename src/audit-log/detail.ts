@@ -1,4 +1,4 @@
-import type { AuditLogDetail } from './audit-log-records.ts';
+import type { AuditLogDetail } from '../store/audit-log-records.ts';
 
 /** Returns the values of a stored detail that an entry can have. Throws as `JSON.parse` does. */
 export function readDetail(text: string): AuditLogDetail {

@@ -1,8 +1,8 @@
-import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { requireOperator, requirePermission } from '../accounts/permissions.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { requireOperator, requirePermission } from '../access/permissions.ts';
+import type { AuditLogDetail, StoredAuditLogEntry } from '../store/audit-log-records.ts';
 import { AUDIT_LOG_ACTIONS, type AuditLogAction, isAuditLogAction } from './actions.ts';
-import type { AuditLogDetail, StoredAuditLogEntry } from './audit-log-records.ts';
 import { BY_OPERATOR } from './record.ts';
 
 /** The most entries of one page. */

@@ -1,8 +1,8 @@
-import type { Actor } from '../accounts/actor.ts';
+import type { Actor } from '../access/actor.ts';
 import type { Clock } from '../clock.ts';
-import type { Records } from '../store.ts';
+import type { AuditLogDetail } from '../store/audit-log-records.ts';
+import type { Records } from '../store/store.ts';
 import { AUDIT_LOG_ACTIONS, type AuditLogAction } from './actions.ts';
-import type { AuditLogDetail } from './audit-log-records.ts';
 import { requireChangesLeft } from './changes-left.ts';
 
 /** An act of a person. */

@@ -6,7 +6,7 @@ import {
   type ModelAlias,
   type ModelWeights,
   type UpstreamPool,
-} from './catalog-records.ts';
+} from '../store/catalog-records.ts';
 
 interface LiveModel {
   readonly id: string;

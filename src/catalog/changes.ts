@@ -1,12 +1,10 @@
-import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { requireOperator } from '../accounts/permissions.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { requireOperator } from '../access/permissions.ts';
 import type { AuditLogAction } from '../audit-log/actions.ts';
-import type { AuditLogDetail } from '../audit-log/audit-log-records.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
-import type { Records, Store } from '../store.ts';
-import { isInitialModel, isServed, NOT_TUNED } from './catalog.ts';
+import type { AuditLogDetail } from '../store/audit-log-records.ts';
 import type {
   CatalogModel,
   CatalogRecords,
@@ -14,7 +12,9 @@ import type {
   ModelWeights,
   UpstreamCalibration,
   UpstreamPool,
-} from './catalog-records.ts';
+} from '../store/catalog-records.ts';
+import type { Records, Store } from '../store/store.ts';
+import { isInitialModel, isServed, NOT_TUNED } from './catalog.ts';
 
 /** A refusal to change the catalog, with the reason in one sentence. Nothing was changed. */
 export class CatalogChangeRefused extends Error {

@@ -1,6 +1,6 @@
 import type { EngineFacts } from '../../native/engine.ts';
 import type { ServeConfig } from '../config/settings.ts';
-import { standardOutput } from '../ops/standard-output.ts';
+import { standardOutput } from '../log/standard-output.ts';
 import type { JsonOptions } from './command.ts';
 import { FIRST_ORGANIZATION_NAME } from './initialize.ts';
 import { ownerAdvice } from './organizations.ts';

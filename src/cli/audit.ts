@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatAudit } from '../ops/audit-report.ts';
+import { formatAudit } from '../store/audit-report.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { printJson, printLine } from './output.ts';
 

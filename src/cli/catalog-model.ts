@@ -10,8 +10,7 @@ import {
   readCalibration,
   type TypeTemperatures,
 } from '../../native/engine.ts';
-import { OPERATOR } from '../accounts/actor.ts';
-import { type CatalogModel, EMBEDDED, type UpstreamPool } from '../catalog/catalog-records.ts';
+import { OPERATOR } from '../access/actor.ts';
 import { setUpstreamCalibration } from '../catalog/changes.ts';
 import { isPostgres } from '../config/database-address.ts';
 import { openOptions, vocabularyOptions } from '../config/open-options.ts';
@@ -19,6 +18,7 @@ import { errorMessage } from '../error-message.ts';
 import { type MeasuredModel, measuredEngine } from '../eval/measured-model.ts';
 import { healthProbeInput } from '../models/health-probe.ts';
 import type { Mode } from '../questions/question.ts';
+import { type CatalogModel, EMBEDDED, type UpstreamPool } from '../store/catalog-records.ts';
 import { type FingerprintedAnswer, UpstreamModel } from '../upstreams/upstream-model.ts';
 import { withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { EMBEDDED_WEIGHTS, SetupError, verifyWeights } from '../../native/engine.ts';
-import { type CatalogModel, EMBEDDED } from '../catalog/catalog-records.ts';
 import type { NewTuning } from '../catalog/changes.ts';
 import { errorMessage } from '../error-message.ts';
 import { tuningSha256 } from '../models/tunings.ts';
+import { type CatalogModel, EMBEDDED } from '../store/catalog-records.ts';
 import { readTuning, type TuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
 import type { DataContext } from './command.ts';
 import { CommandFailed } from './command-failed.ts';

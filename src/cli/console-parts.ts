@@ -1,7 +1,7 @@
 import type { Values } from '../config/settings.ts';
 import { type Mailer, printingMailer, smtpMailer } from '../console/people/mail.ts';
 import { consoleSecret, SecretRefused } from '../console/people/secret.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../store/database.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 

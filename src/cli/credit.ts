@@ -1,14 +1,14 @@
 import type { Command } from 'commander';
-import { OPERATOR } from '../accounts/actor.ts';
+import { OPERATOR } from '../access/actor.ts';
 import { paddleSettings } from '../config/combinations.ts';
 import { PADDLE_SETTINGS, type PaddleConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
 import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
 import { manualProvider } from '../payments/manual.ts';
-import type { KeptEvent } from '../payments/payment-records.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { assignPaymentEvent, dismissPaymentEvent, listPaymentEvents } from '../payments/resolve-event.ts';
+import type { KeptEvent } from '../store/payment-records.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId } from './lookup.ts';
 import { organizationSummary } from './organizations.ts';

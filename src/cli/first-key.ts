@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { AccountContext } from '../accounts/context.ts';
+import type { AccountContext } from '../access/context.ts';
 import { OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';

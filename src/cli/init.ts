@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { AccountError } from '../accounts/errors.ts';
+import { AccountError } from '../access/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { isPostgres } from '../config/database-address.ts';
 import { formatDollars } from '../money.ts';

@@ -1,5 +1,5 @@
-import { OPERATOR } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
+import { OPERATOR } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
 import { insertKey } from '../accounts/keys.ts';
 import { NAME_LENGTH_MAX } from '../accounts/names.ts';
 import { type CreatedOrganization, insertOrganization } from '../accounts/organizations.ts';
@@ -8,7 +8,7 @@ import { insertUser } from '../accounts/users.ts';
 import { seedCatalog } from '../catalog/catalog.ts';
 import { MICROS_PER_DOLLAR } from '../money.ts';
 import { enterCreditByHand } from '../payments/credit.ts';
-import type { Records } from '../store.ts';
+import type { Records } from '../store/store.ts';
 
 export const FIRST_ORGANIZATION_NAME = 'My organization';
 const FIRST_KEY_NAME = 'First key';

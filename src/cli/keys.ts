@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { OPERATOR } from '../accounts/actor.ts';
+import { OPERATOR } from '../access/actor.ts';
 import { createKey, listKeys, revokeKey } from '../accounts/keys.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';

@@ -1,8 +1,8 @@
-import type { User } from '../accounts/account-records.ts';
-import { type Actor, OPERATOR } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { AccountError } from '../accounts/errors.ts';
+import { type Actor, OPERATOR } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
 import { findUserByEmail } from '../accounts/users.ts';
+import type { User } from '../store/account-records.ts';
 
 type StoreContext = Pick<AccountContext, 'store'>;
 

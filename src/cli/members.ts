@@ -1,9 +1,9 @@
 import { Argument, type Command } from 'commander';
-import type { MemberRef } from '../accounts/account-records.ts';
-import { OPERATOR } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
+import { OPERATOR } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
 import { addMember, changeRole, listMembers, removeMember } from '../accounts/members.ts';
-import { ROLES, type Role } from '../accounts/roles.ts';
+import { ROLES, type Role } from '../contract/roles.ts';
+import type { MemberRef } from '../store/account-records.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';

@@ -1,16 +1,8 @@
 import { resolve } from 'node:path';
 import { Argument, type Command, Option } from 'commander';
-import { OPERATOR } from '../accounts/actor.ts';
+import { OPERATOR } from '../access/actor.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { Catalog, DESCRIPTIONS } from '../catalog/catalog.ts';
-import {
-  type CatalogModel,
-  MODEL_KINDS,
-  UPSTREAM_PROTOCOLS,
-  type UpstreamPool,
-  type UpstreamProtocol,
-  type UpstreamVocabulary,
-} from '../catalog/catalog-records.ts';
 import {
   addModel,
   addOpenModel,
@@ -29,6 +21,14 @@ import {
 import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../money.ts';
+import {
+  type CatalogModel,
+  MODEL_KINDS,
+  UPSTREAM_PROTOCOLS,
+  type UpstreamPool,
+  type UpstreamProtocol,
+  type UpstreamVocabulary,
+} from '../store/catalog-records.ts';
 import { checkTuning } from './check-tuning.ts';
 import { checkUpstreams, checkVocabulary } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';

@@ -1,7 +1,7 @@
 import { SqliteDatabase } from '../../db/sqlite/sqlite-database.ts';
 import { isPostgres } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
-import type { Database } from '../database.ts';
+import type { Database } from '../store/database.ts';
 import { CommandFailed } from './command-failed.ts';
 import { describeDatabaseError, type OpenDataOptions, openDataDirectory } from './data-directory.ts';
 

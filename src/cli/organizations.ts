@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
-import type { Organization, TierSettings } from '../accounts/account-records.ts';
-import { OPERATOR } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { AccountError } from '../accounts/errors.ts';
+import { OPERATOR } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
 import {
   createOrganization,
   getOrganization,
@@ -11,10 +10,11 @@ import {
   setSuspended,
   setTierSettings,
 } from '../accounts/organizations.ts';
-import { limitsFor, tierInForce } from '../accounts/tiers.ts';
 import { systemClock } from '../clock.ts';
+import { limitsFor, tierInForce } from '../contract/tiers.ts';
 import { formatDollars } from '../money.ts';
 import { creditByHand, topUpRange } from '../payments/credit.ts';
+import type { Organization, TierSettings } from '../store/account-records.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { organizationId, userByEmail } from './lookup.ts';

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { AccountError } from '../accounts/errors.ts';
+import { AccountError } from '../access/errors.ts';
 import { CatalogChangeRefused } from '../catalog/changes.ts';
 import { registerAudit } from './audit.ts';
 import { registerBackup } from './backup.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { OPERATOR } from '../accounts/actor.ts';
+import { OPERATOR } from '../access/actor.ts';
 import {
   archiveProject,
   createProject,

@@ -1,12 +1,12 @@
 import { freemem } from 'node:os';
 import { resolve } from 'node:path';
 import { EMBEDDED_WEIGHTS, machineMemory, weightsBytes } from '../../native/engine.ts';
-import { OPERATOR } from '../accounts/actor.ts';
+import { OPERATOR } from '../access/actor.ts';
 import { isServed } from '../catalog/catalog.ts';
-import type { CatalogModel } from '../catalog/catalog-records.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
 import type { ModelConfig } from '../config/settings.ts';
 import { type ReloadMemory, requireOwnWeights } from '../models/reload.ts';
+import type { CatalogModel } from '../store/catalog-records.ts';
 import { checkWeights } from './check-weights.ts';
 import type { DataContext, DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';

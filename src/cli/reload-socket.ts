@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { OPERATOR } from '../accounts/actor.ts';
+import { OPERATOR } from '../access/actor.ts';
 import { LIFECYCLE_STATES } from '../models/lifecycle.ts';
 import { ReloadRefused, type ReloadRequest } from '../models/reload.ts';
 import { systemErrorCode } from '../system-error-code.ts';

@@ -2,8 +2,8 @@ import type { Effective } from '../config/effective.ts';
 import { publicText } from '../config/setting.ts';
 import type { ServeConfig } from '../config/settings.ts';
 import { CertificateRefused } from '../http/certificate.ts';
-import type { Log } from '../ops/log.ts';
-import { LOG_LEVELS, type LogLevel } from '../ops/log-level.ts';
+import type { Log } from '../log/log.ts';
+import { LOG_LEVELS, type LogLevel } from '../log/log-level.ts';
 import type { Problems } from '../problems/problems.ts';
 import { CommandFailed } from './command-failed.ts';
 

@@ -1,10 +1,10 @@
 import { Value } from '@sinclair/typebox/value';
 import { openEngine, PlanRejected, SetupError } from '../../native/engine.ts';
-import { QUESTIONS_MAX } from '../accounts/tiers.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { openOptions } from '../config/open-options.ts';
 import { type ModelConfig, SERVICE_URL, type Values } from '../config/settings.ts';
+import { QUESTIONS_MAX } from '../contract/tiers.ts';
 import { answersOf, engineInput, roundedLatency } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../decisions/schemas.ts';

@@ -4,16 +4,16 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
-import type { AccountContext } from '../accounts/context.ts';
+import type { AccountContext } from '../access/context.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
 import { OWNER_ONLY_FILE } from '../file-permissions.ts';
 import { MODES, type Mode } from '../questions/question.ts';
+import type { UsageFilter } from '../store/usage-records.ts';
 import { systemErrorCode } from '../system-error-code.ts';
 import { dailyUsage, rolledUpUsage } from '../usage/daily.ts';
 import { exportUsage } from '../usage/export.ts';
 import { latestPrune_ms, pruneUsage } from '../usage/prune.ts';
 import { PruneRefused } from '../usage/prune-refused.ts';
-import type { UsageFilter } from '../usage/usage-records.ts';
 import {
   type DataContext,
   type DataOptions,

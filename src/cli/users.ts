@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { OPERATOR } from '../accounts/actor.ts';
+import { OPERATOR } from '../access/actor.ts';
 import { createOperator, setOperator } from '../accounts/operators.ts';
 import { listUsers, signUp } from '../accounts/users.ts';
 import type { Values } from '../config/settings.ts';

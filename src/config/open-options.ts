@@ -1,6 +1,6 @@
 import type { OpenOptions } from '../../native/engine.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
-import type { UpstreamVocabulary } from '../catalog/catalog-records.ts';
+import type { UpstreamVocabulary } from '../store/catalog-records.ts';
 import type { ModelConfig } from './settings.ts';
 
 /** Returns the options of `openEngine` from the settings of a model. */

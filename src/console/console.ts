@@ -1,6 +1,6 @@
 import type { DBAdapterInstance } from 'better-auth';
+import { AccountError } from '../access/errors.ts';
 import { deleteAccount } from '../accounts/delete-account.ts';
-import { AccountError } from '../accounts/errors.ts';
 import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/invitations.ts';
 import { ensurePersonalOrganization } from '../accounts/organizations.ts';
 import { DAY_MS } from '../clock.ts';

@@ -1,6 +1,6 @@
 import { ERRORS } from '../errors.ts';
 import { dollarsOf } from '../money.ts';
-import type { UsageRow } from '../usage/usage-row.ts';
+import type { UsageRow } from '../store/usage-row.ts';
 import { mostTokensOf } from './admit-request.ts';
 import { roundedLatency } from './answer-request.ts';
 import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';

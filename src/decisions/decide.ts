@@ -1,6 +1,6 @@
 import type { Caller } from '../accounts/key-directory.ts';
-import type { IdempotencyClaim } from '../idempotency/claim.ts';
 import { inStep } from '../ops/tracing.ts';
+import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import { admitReplay, admitRequest, refusalOfPlan } from './admit-request.ts';
 import { askModel } from './answer-request.ts';
 import { charge, placeHold, release } from './bill-request.ts';

@@ -1,8 +1,8 @@
-import type { CatalogModel } from '../catalog/catalog-records.ts';
 import { ERRORS, type Refusal } from '../errors.ts';
-import type { ClaimTaken, HoldRefusal } from '../ledger/hold.ts';
 import type { RateLimits, RateRefusal } from '../limits/rate-status.ts';
 import { formatDollars } from '../money.ts';
+import type { CatalogModel } from '../store/catalog-records.ts';
+import type { ClaimTaken, HoldRefusal } from '../store/hold.ts';
 import { DecisionRefusal } from './refusal.ts';
 
 /** The most models that the message of `model_not_found` names. */

@@ -1,4 +1,4 @@
-import { TIERS } from '../accounts/tiers.ts';
+import { TIERS } from '../contract/tiers.ts';
 import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
 import { dollarsOf } from '../money.ts';
 

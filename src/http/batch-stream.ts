@@ -10,7 +10,7 @@ import type { Identifiers } from '../identifiers.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
-import type { Log } from '../ops/log.ts';
+import type { Log } from '../log/log.ts';
 import type { Tracing } from '../ops/tracing.ts';
 import { parseJson } from './body.ts';
 import type { BodyLine } from './body-lines.ts';

@@ -11,7 +11,7 @@ import { writeJson } from '../json/write-json.ts';
 import { toolError, toolResult } from '../mcp/results.ts';
 import { isToolName, TOOLS, USAGE_DAYS } from '../mcp/tools.ts';
 import { dollarsOf } from '../money.ts';
-import type { UsageReader } from '../usage/usage-reader.ts';
+import type { UsageReader } from '../store/usage-reader.ts';
 import { readJsonBody } from './body.ts';
 import type { RequestContext } from './context.ts';
 import { answerDecision, type DecisionRouteServices, unreadParts } from './decision-routes.ts';

@@ -1,8 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import type { Caller } from '../accounts/key-directory.ts';
-import type { TierLimits } from '../accounts/tiers.ts';
 import { DEFAULT_MODEL, OWNED_BY } from '../catalog/catalog.ts';
-import type { CatalogModel } from '../catalog/catalog-records.ts';
+import type { TierLimits } from '../contract/tiers.ts';
 import type { AskedKey } from '../decisions/call.ts';
 import { callerOf } from '../decisions/check-request.ts';
 import { modelNotFound } from '../decisions/explained-refusals.ts';
@@ -12,6 +11,7 @@ import type { WritableJson } from '../json/write-json.ts';
 import { dollarsOf } from '../money.ts';
 import { MODES } from '../questions/question.ts';
 import { OPTIONS_MAX } from '../questions/question-fields.ts';
+import type { CatalogModel } from '../store/catalog-records.ts';
 import { BODY_BYTES_MAX } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
 import { MODEL_EXAMPLES, MODEL_LIST_EXAMPLES } from './model-examples.ts';

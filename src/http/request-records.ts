@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { Log } from '../ops/log.ts';
+import type { Log } from '../log/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { RequestContext } from './context.ts';
 

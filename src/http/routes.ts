@@ -1,8 +1,8 @@
 import type { BodyBudget } from '../limits/body-budget.ts';
-import type { Log } from '../ops/log.ts';
+import type { Log } from '../log/log.ts';
 import type { Readiness } from '../ops/readiness.ts';
 import type { Tracing } from '../ops/tracing.ts';
-import type { UsageReader } from '../usage/usage-reader.ts';
+import type { UsageReader } from '../store/usage-reader.ts';
 import { batchRoute } from './batch-route.ts';
 import { type DecisionRouteServices, decisionRoutes } from './decision-routes.ts';
 import { documentRoutes } from './document-routes.ts';

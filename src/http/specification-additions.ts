@@ -1,8 +1,8 @@
 import { ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
 import { IDEMPOTENCY_KEY_LENGTH_MAX } from '../idempotency/claim.ts';
-import { KEPT_BYTES_MAX } from '../idempotency/kept-answer.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';
+import { KEPT_BYTES_MAX } from '../store/kept-answer.ts';
 import { LINES_AT_ONCE, LINES_MAX } from './batch-stream.ts';
 import { ACCEPTED_CODINGS } from './content-encoding.ts';
 

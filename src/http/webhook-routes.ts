@@ -1,8 +1,8 @@
-import type { AccountContext } from '../accounts/context.ts';
+import type { AccountContext } from '../access/context.ts';
 import type { Clock } from '../clock.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
-import type { Log } from '../ops/log.ts';
+import type { Log } from '../log/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';

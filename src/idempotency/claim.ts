@@ -2,22 +2,13 @@ import { createHmac } from 'node:crypto';
 import { DAY_MS } from '../clock.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
+import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 
 /** The most characters of an `Idempotency-Key`; it has at least one. */
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;
 
 /** The time for which an answer is kept for its key, from the time of its request. */
 export const IDEMPOTENCY_KEPT_MS = DAY_MS;
-
-/**
- * The identity of a request with an idempotency key. Both hashes are keyed with the secret of the API key, or with
- * another one of its client, which is stored nowhere. Therefore a reader of the database cannot try out guesses of what a client sent.
- */
-export interface IdempotencyClaim {
-  readonly api_key_id: string;
-  readonly key_hash: string;
-  readonly body_hash: string;
-}
 
 /** A client's request with an idempotency key. */
 export interface IdempotentRequest {

@@ -1,5 +1,5 @@
+import type { IdempotencyRecords } from '../store/idempotency-records.ts';
 import { IDEMPOTENCY_KEPT_MS } from './claim.ts';
-import type { IdempotencyRecords } from './idempotency-records.ts';
 
 /** The answers that one transaction deletes: few enough that requests wait only some milliseconds. */
 const BATCH_ANSWERS = 500;

@@ -1,8 +1,8 @@
-import { sameHash } from '../accounts/secret-hash.ts';
 import type { Clock } from '../clock.ts';
-import { IDEMPOTENCY_KEPT_MS, type IdempotencyClaim } from './claim.ts';
-import type { IdempotencyRecords, StoredClaim } from './idempotency-records.ts';
-import type { KeptAnswer } from './kept-answer.ts';
+import { sameHash } from '../hashing/secret-hash.ts';
+import type { IdempotencyClaim, IdempotencyRecords, StoredClaim } from '../store/idempotency-records.ts';
+import type { KeptAnswer } from '../store/kept-answer.ts';
+import { IDEMPOTENCY_KEPT_MS } from './claim.ts';
 
 /** The first and the longest delay between two checks of a request that runs on another node. */
 const FIRST_LOOK_MS = 10;

@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts';
-import type { KeptAnswer } from '../idempotency/kept-answer.ts';
-import type { UsageRow } from '../usage/usage-row.ts';
-import type { Books, BooksEvents } from './books.ts';
+import type { Books, BooksEvents } from '../store/books.ts';
+import type { Hold, HoldRequest, HoldResult } from '../store/hold.ts';
+import type { KeptAnswer } from '../store/kept-answer.ts';
+import type { UsageRow } from '../store/usage-row.ts';
 import { HoldNotOpen } from './errors.ts';
-import type { Hold, HoldRequest, HoldResult } from './hold.ts';
 
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 5_000;

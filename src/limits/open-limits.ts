@@ -1,11 +1,8 @@
 import type { Clock } from '../clock.ts';
 import { drawHashKey } from '../hashing/half-siphash.ts';
-import type { UsageRecords } from '../usage/usage-records.ts';
-import { usedLimits } from '../usage/used-limits.ts';
 import { BodyBudget } from './body-budget.ts';
 import { QueuePerName } from './queue-per-name.ts';
 import { RateLimiter } from './rate-limiter.ts';
-import { WINDOW_MS } from './rate-status.ts';
 import { LocalRateWindows, type RateWindows } from './rate-windows.ts';
 import { RefusalBudgets } from './refusal-budgets.ts';
 import { RejectedRows } from './rejected-rows.ts';
@@ -15,9 +12,19 @@ import { RejectedRows } from './rejected-rows.ts';
  */
 const PLANNED_AT_ONCE = 4;
 
+/** A request's use of its organization's rate limits. */
+export interface UsedLimits {
+  readonly organization_id: string;
+  /** The time since its admission. */
+  readonly age_ms: number;
+  /** Billed tokens: 0 for a failed request, which uses none of the tokens per minute. */
+  readonly input_tokens: number;
+}
+
 interface LimitsParts {
   readonly clock: Clock;
-  readonly usage: UsageRecords;
+  /** Reads the use of the last minute, oldest first. */
+  readonly usedLimits: () => Promise<readonly UsedLimits[]>;
   /** The windows that all nodes of a database share; null where this process has its own. */
   readonly windows: RateWindows | null;
   /** The usage rows of rejected requests that an organization may leave in a day. */
@@ -25,9 +32,9 @@ interface LimitsParts {
 }
 
 /** Opens the limits of requests: windows, budgets and queues, as `DecisionServices` describes them. */
-export async function openLimits({ clock, usage, windows, rejected_rows_per_day }: LimitsParts) {
+export async function openLimits({ clock, usedLimits, windows, rejected_rows_per_day }: LimitsParts) {
   return {
-    limiter: windows ?? new LocalRateWindows(await restoredLimiter(usage, clock), clock),
+    limiter: windows ?? new LocalRateWindows(restoredLimiter(await usedLimits(), clock), clock),
     refusals: new RefusalBudgets(drawHashKey()),
     rejected_rows: new RejectedRows(drawHashKey(), rejected_rows_per_day),
     planning: new QueuePerName(PLANNED_AT_ONCE),
@@ -38,10 +45,10 @@ export async function openLimits({ clock, usage, windows, rejected_rows_per_day 
 }
 
 /** Restores the windows from the last minute's usage, so that a restart gives no client a fresh allowance. */
-async function restoredLimiter(usage: UsageRecords, clock: Clock): Promise<RateLimiter> {
+function restoredLimiter(used_limits: readonly UsedLimits[], clock: Clock): RateLimiter {
   const limiter = new RateLimiter();
   const monotonic_ms = clock.monotonic_ms();
-  for (const used of await usedLimits(usage, clock.now_ms(), WINDOW_MS)) {
+  for (const used of used_limits) {
     limiter.restore(used.organization_id, used.age_ms, used.input_tokens, monotonic_ms);
   }
   return limiter;

@@ -5,8 +5,8 @@ import type {
   EngineSpeed,
   EvaluateOptions,
 } from '../../native/engine.ts';
-import type { UpstreamCalibration } from '../catalog/catalog-records.ts';
 import type { Clock } from '../clock.ts';
+import type { UpstreamCalibration } from '../store/catalog-records.ts';
 import type { LifecycleStatus, LoadFailure, ModelLifecycle } from './lifecycle.ts';
 
 /** A model's answer to a request, before the charge. */

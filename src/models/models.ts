@@ -13,12 +13,12 @@ import type {
   TunedModelEntry,
   UpstreamModelEntry,
 } from '../catalog/catalog.ts';
-import type { UpstreamPool } from '../catalog/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import type { Clock } from '../clock.ts';
 import { inTime } from '../in-time.ts';
 import { ModelScheduler, type SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { Problems } from '../problems/problems.ts';
+import type { UpstreamPool } from '../store/catalog-records.ts';
 import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
 import {
   engineLife,

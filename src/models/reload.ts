@@ -1,13 +1,13 @@
 import { EvaluationFailed, SetupError } from '../../native/engine.ts';
-import type { Actor } from '../accounts/actor.ts';
+import type { Actor } from '../access/actor.ts';
 import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { asDecisionModel, type DecisionModelEntry, isInitialModel } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
 import type { Clock } from '../clock.ts';
 import { errorMessage } from '../error-message.ts';
-import type { Log } from '../ops/log.ts';
+import type { Log } from '../log/log.ts';
 import type { Problems } from '../problems/problems.ts';
-import type { Store } from '../store.ts';
+import type { Store } from '../store/store.ts';
 import { ModelUnavailable } from './lifecycle.ts';
 import type { Models } from './models.ts';
 

@@ -1,7 +1,7 @@
-import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { AccountError } from '../accounts/errors.ts';
-import { requireOperator } from '../accounts/permissions.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requireOperator } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { errorMessage } from '../error-message.ts';
 import type { ReloadRequest } from './reload.ts';

@@ -1,9 +1,9 @@
-import type { Actor } from '../accounts/actor.ts';
-import { requireOperator } from '../accounts/permissions.ts';
+import type { Actor } from '../access/actor.ts';
+import { requireOperator } from '../access/permissions.ts';
 import type { Clock } from '../clock.ts';
+import type { Log } from '../log/log.ts';
 import type { Problems } from '../problems/problems.ts';
-import type { HistoryReport, HistoryRuns, HistoryTask } from './history-runs.ts';
-import type { Log } from './log.ts';
+import type { HistoryReport, HistoryRuns, HistoryTask } from '../store/history-runs.ts';
 import type { Metrics } from './metrics.ts';
 
 interface AuditReporting {

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts';
+import type { Log } from '../log/log.ts';
 import type { Problems } from '../problems/problems.ts';
+import { BackupFailed, type BackupFile, type Backups } from '../store/backups.ts';
 import type { BackupCommand } from './backup-command.ts';
-import { BackupFailed, type BackupFile, type Backups } from './backups.ts';
-import type { Log } from './log.ts';
 import type { BackupState } from './metrics.ts';
 
 /**

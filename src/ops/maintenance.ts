@@ -4,12 +4,12 @@ import { type Clock, DAY_MS, HOUR_MS } from '../clock.ts';
 import { forgetAnswers } from '../idempotency/forget-answers.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
+import type { Log } from '../log/log.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
-import type { Store } from '../store.ts';
+import type { HistoryRuns } from '../store/history-runs.ts';
+import type { Store } from '../store/store.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
 import { reportAudit } from './audits.ts';
-import type { HistoryRuns } from './history-runs.ts';
-import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Last-used times are normally written with a request's hold; this interval is for requests without one. */

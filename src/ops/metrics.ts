@@ -1,11 +1,12 @@
 import type { EvaluatorCounts } from '../../native/engine.ts';
-import type { Books } from '../ledger/books.ts';
 import type { SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { LifecycleStatus } from '../models/lifecycle.ts';
 import type { ObservedUpstream } from '../models/model-life.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
-import type { BackupFile } from './backups.ts';
+import type { BackupFile } from '../store/backups.ts';
+import type { Books } from '../store/books.ts';
+import type { DatabaseState } from '../store/database.ts';
 import type { Readiness } from './readiness.ts';
 
 /** An answered request, with labels that have few values. */
@@ -54,23 +55,6 @@ export interface ObservedModel {
   readonly counts: () => EvaluatorCounts | undefined;
   /** Returns the members of its pool; none for a model of this process. */
   readonly upstreams: () => readonly ObservedUpstream[];
-}
-
-/** The size and load of a database. */
-export interface DatabaseState {
-  /** The size of all stored data. */
-  readonly bytes: number;
-  /** The free bytes of its disk; null where that is on another machine. */
-  readonly free_bytes: number | null;
-  /** The pool of connections that requests share; null where there is none. */
-  readonly pool: PoolLoad | null;
-}
-
-/** The use of a pool of connections. */
-export interface PoolLoad {
-  readonly connections_max: number;
-  /** Transactions and single statements that have begun; those beyond `connections_max` wait. */
-  readonly under_way: number;
 }
 
 /** The state of the scheduled backups. */

@@ -3,12 +3,12 @@ import type { EvaluatorCounts } from '../../native/engine.ts';
 import { MS_PER_S } from '../clock.ts';
 import { inTime } from '../in-time.ts';
 import { BREAKER_STATES } from '../models/model-life.ts';
+import type { DatabaseState } from '../store/database.ts';
 import { CountedHistogram, type CountedSizes } from './counted-histogram.ts';
 import type {
   AnsweredRequest,
   BackupState,
   ChargedDecision,
-  DatabaseState,
   DecisionTimes,
   Metrics,
   MetricsSources,

@@ -1,8 +1,8 @@
-import type { AccountContext } from '../accounts/context.ts';
+import type { AccountContext } from '../access/context.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
+import type { EventSubject, Payment } from '../store/payment-records.ts';
 import { completePayment, PENDING } from './credit.ts';
 import { closeEvents, keepEvent, unresolvedReturns, type Verdict } from './event-journal.ts';
-import type { EventSubject, Payment } from './payment-records.ts';
 import type { CompletedPayment, PaymentEvent, PaymentReport, PaymentReturn } from './provider.ts';
 
 const APPLIED: Verdict = { outcome: 'applied', reason: null };

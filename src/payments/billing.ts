@@ -1,8 +1,7 @@
-import type { TierChange } from '../accounts/account-records.ts';
-import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { permits, requirePermission } from '../access/permissions.ts';
 import { readOrganization } from '../accounts/organizations.ts';
-import { permits, requirePermission } from '../accounts/permissions.ts';
 import {
   type DedicatedLimits,
   limitsFor,
@@ -10,11 +9,12 @@ import {
   nextTier,
   type TierLimits,
   tierInForce,
-} from '../accounts/tiers.ts';
-import type { MovementPage, MovementQuestion, MovementReader } from '../ledger/movement-reader.ts';
+} from '../contract/tiers.ts';
+import type { TierChange } from '../store/account-records.ts';
+import type { MovementPage, MovementQuestion, MovementReader } from '../store/movement-reader.ts';
+import type { Payment } from '../store/payment-records.ts';
 import { topUpRange } from './credit.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
-import type { Payment } from './payment-records.ts';
 import type { PaymentProvider } from './provider.ts';
 
 /** The parts of the rules that show credit. */

@@ -1,19 +1,19 @@
-import type { Organization } from '../accounts/account-records.ts';
-import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { AccountError } from '../accounts/errors.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requireOperator, requirePermission } from '../access/permissions.ts';
 import { readOrganization } from '../accounts/organizations.ts';
-import { requireOperator, requirePermission } from '../accounts/permissions.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
-import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../accounts/tiers.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import type { AuditLogAction } from '../audit-log/actions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import type { Clock } from '../clock.ts';
+import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../contract/tiers.ts';
 import { CENT_MICROS, formatDollars } from '../money.ts';
-import type { Records } from '../store.ts';
+import type { Organization } from '../store/account-records.ts';
+import type { Payment } from '../store/payment-records.ts';
+import type { Records } from '../store/store.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
-import type { Payment } from './payment-records.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { EventSubject, KeptEvent, KeptOutcome, PaymentRecords } from './payment-records.ts';
+import type { EventSubject, KeptEvent, KeptOutcome, PaymentRecords } from '../store/payment-records.ts';
 import type { PaymentEvent, PaymentReport } from './provider.ts';
 
 /** The outcomes that can still change. */

@@ -1,8 +1,8 @@
-import type { TierChange } from '../accounts/account-records.ts';
-import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { requirePermission } from '../accounts/permissions.ts';
-import type { MovementLine, MovementReader } from '../ledger/movement-reader.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { requirePermission } from '../access/permissions.ts';
+import type { TierChange } from '../store/account-records.ts';
+import type { MovementLine, MovementReader } from '../store/movement-reader.ts';
 
 /** A movement of credit. */
 export interface MovementEntry

@@ -1,14 +1,14 @@
-import type { Actor } from '../accounts/actor.ts';
-import type { AccountContext } from '../accounts/context.ts';
-import { AccountError } from '../accounts/errors.ts';
+import type { Actor } from '../access/actor.ts';
+import type { AccountContext } from '../access/context.ts';
+import { AccountError } from '../access/errors.ts';
+import { requireOperator } from '../access/permissions.ts';
 import { readOrganization } from '../accounts/organizations.ts';
-import { requireOperator } from '../accounts/permissions.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import { recordAct } from '../audit-log/record.ts';
+import type { KeptEvent, Payment } from '../store/payment-records.ts';
 import { enterPayment, enterReturn, settleCompleted, settleReturns } from './apply-event.ts';
 import { requireAmount } from './credit.ts';
 import { resolveEvent, unresolvedReturns } from './event-journal.ts';
-import type { KeptEvent, Payment } from './payment-records.ts';
 
 /**
  * Returns the stored payment events, newest first: the unresolved ones, or all (operator only). Rejects with

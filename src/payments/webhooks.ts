@@ -1,4 +1,4 @@
-import type { AccountContext } from '../accounts/context.ts';
+import type { AccountContext } from '../access/context.ts';
 import { applyPaymentReport } from './apply-event.ts';
 import type { Verdict } from './event-journal.ts';
 import type { PaymentProvider, PaymentReport } from './provider.ts';

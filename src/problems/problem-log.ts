@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts';
-import type { Log } from '../ops/log.ts';
 import { type Cause, causesOf } from './causes.ts';
 import {
   noProblems,
   type Problem,
+  type ProblemLine,
   type ProblemStep,
   type Problems,
   type RecentProblem,
@@ -49,7 +49,7 @@ export class ProblemLog implements Problems, RecentProblems {
   #next_recent = 0;
 
   constructor(
-    private readonly log: Pick<Log, 'problem'>,
+    private readonly log: { problem(line: ProblemLine): void },
     private readonly clock: Pick<Clock, 'monotonic_ms' | 'now_ms'>,
   ) {}
 

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors.ts';
+import type { Cause } from './causes.ts';
 
 const NO_PROBLEMS = {
   /** The six steps of a request come first. */
@@ -97,4 +98,22 @@ export interface Problems {
   report(problem: Problem): void;
   /** Returns the number of reports since the start, by step. */
   counts(): Readonly<Record<ProblemStep, number>>;
+}
+
+/** The log line of a failure that is our own fault: metadata only. */
+export interface ProblemLine {
+  /** The request's `x-request-id`; null for background work. */
+  readonly request_id: string | null;
+  readonly step: ProblemStep;
+  readonly code: ErrorCode | null;
+  /** The id of the failed model. */
+  readonly model?: string | undefined;
+  /** The classes and codes of the causes, outermost first. */
+  readonly error: string;
+  /** Present in the first line of a kind. */
+  readonly causes?: readonly Cause[];
+  /** Present in a later line: the request whose line has the causes. */
+  readonly same_as?: string | null;
+  /** Present in the line that sums up background work: the number of repeated failures. */
+  readonly repeated?: number;
 }

@@ -1,4 +1,3 @@
-import { UPSTREAM_WEIGHT, type UpstreamPool } from '../catalog/catalog-records.ts';
 import { QueueFull } from '../limits/model-scheduler.ts';
 import {
   type LifecycleStatus,
@@ -9,6 +8,7 @@ import {
   unlessAborted,
 } from '../models/lifecycle.ts';
 import type { ObservedUpstream } from '../models/model-life.ts';
+import { UPSTREAM_WEIGHT, type UpstreamPool } from '../store/catalog-records.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { CredentialFiles, type Credentials } from './credentials.ts';
 import { callUpstream } from './http-call.ts';

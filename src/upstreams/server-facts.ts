@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { UpstreamPool } from '../catalog/catalog-records.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { readJson } from '../json/read-json.ts';
 import { writeJson } from '../json/write-json.ts';
+import type { UpstreamPool } from '../store/catalog-records.ts';
 
 /** The facts about a model in an upstream's list of models. */
 export interface ServerFacts {

@@ -1,13 +1,19 @@
-import type { Actor } from '../accounts/actor.ts';
-import { requirePermission } from '../accounts/permissions.ts';
+import type { Actor } from '../access/actor.ts';
+import { requirePermission } from '../access/permissions.ts';
+import { dayOf, endOfDay_ms, startOfDay_ms } from '../calendar/days.ts';
+import { startOfMonth_ms } from '../calendar/month.ts';
 import type { Clock } from '../clock.ts';
-import { startOfMonth_ms } from '../ledger/month.ts';
-import type { Store } from '../store.ts';
+import type { Store } from '../store/store.ts';
+import type {
+  KeySpend,
+  SeriesQuestion,
+  UsageReader,
+  UsageSeries,
+  UsageValues,
+} from '../store/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../store/usage-records.ts';
 import { requireSpan } from './buckets.ts';
-import { dayOf, endOfDay_ms, startOfDay_ms } from './days.ts';
 import { exportUsage } from './export.ts';
-import type { KeySpend, SeriesQuestion, UsageReader, UsageSeries, UsageValues } from './usage-reader.ts';
-import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
 
 /** The parts of the rules that show usage. */
 export interface AnalyticsContext {

@@ -1,4 +1,5 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../clock.ts';
+import type { Span } from '../store/usage-reader.ts';
 
 /** The width of buckets, by the length of the span. */
 const WIDTHS = [
@@ -28,17 +29,6 @@ export const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 
 /** The bound of the offsets of time zones, in both directions. */
 const OFFSET_MAX_MINUTES = 14 * 60;
-
-/** A span of time, its end excluded, with an offset of local time. */
-export interface Span {
-  readonly from_ms: number;
-  readonly to_ms: number;
-  /**
-   * The minutes by which local time is ahead of UTC: buckets begin at whole local minutes and hours. Days are
-   * those of UTC.
-   */
-  readonly offset_minutes: number;
-}
 
 /** Consecutive spans of one width; the first may begin before the covered span. */
 export interface Buckets {

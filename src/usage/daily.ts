@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
+import { dayBefore, dayOf } from '../calendar/days.ts';
 import { formatDollars } from '../money.ts';
+import type { DaySpan, DayTotal, RolledUp, UsageFilter, UsageRecords } from '../store/usage-records.ts';
 import { csvLine } from './csv.ts';
-import { dayBefore, dayOf } from './days.ts';
-import type { DaySpan, DayTotal, RolledUp, UsageFilter, UsageRecords } from './usage-records.ts';
 
 /** The columns of the daily totals. */
 const DAILY_COLUMNS = [

@@ -1,5 +1,11 @@
+import type {
+  DeletedUsage,
+  EntryPair,
+  LedgerDay,
+  RollUpRecords,
+  UsageDay,
+} from '../store/roll-up-records.ts';
 import { PruneRefused } from './prune-refused.ts';
-import type { DeletedUsage, EntryPair, LedgerDay, RollUpRecords, UsageDay } from './roll-up-records.ts';
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 type Dated = Pick<UsageDay, 'day'>;

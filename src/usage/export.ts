@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { formatDollars } from '../money.ts';
+import type { NamedUsageRow, UsageFilter, UsageRecords } from '../store/usage-records.ts';
 import { csvLine } from './csv.ts';
 import { EXPORT_ROWS_MAX } from './export-rows-max.ts';
-import type { NamedUsageRow, UsageFilter, UsageRecords } from './usage-records.ts';
 
 /** The columns of the contract, in its order. */
 const EXPORT_COLUMNS = [

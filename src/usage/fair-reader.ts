@@ -1,5 +1,5 @@
-import type { MovementPage, MovementQuestion, MovementReader } from '../ledger/movement-reader.ts';
 import { FairScheduler } from '../limits/fair-scheduler.ts';
+import type { MovementPage, MovementQuestion, MovementReader } from '../store/movement-reader.ts';
 import type {
   KeySpend,
   SeriesQuestion,
@@ -7,8 +7,8 @@ import type {
   UsageSeries,
   UsageSpan,
   UsageValues,
-} from './usage-reader.ts';
-import type { NamedUsageRow, UsageFilter, UsagePlace } from './usage-records.ts';
+} from '../store/usage-reader.ts';
+import type { NamedUsageRow, UsageFilter, UsagePlace } from '../store/usage-records.ts';
 
 /** The longest read: longer than any chart of one organization needs, and short for those who wait. */
 export const READ_MS_MAX = 20_000;

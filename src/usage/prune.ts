@@ -1,10 +1,10 @@
-import { monthOf, startOfMonth_ms } from '../ledger/month.ts';
+import { dayOf } from '../calendar/days.ts';
+import { monthOf, startOfMonth_ms } from '../calendar/month.ts';
 import { WINDOW_MS } from '../limits/rate-status.ts';
-import type { Store } from '../store.ts';
+import type { RequestInLedger, RollUpRecords } from '../store/roll-up-records.ts';
+import type { Store } from '../store/store.ts';
 import { DayTotals } from './day-totals.ts';
-import { dayOf } from './days.ts';
 import { PruneRefused } from './prune-refused.ts';
-import type { RequestInLedger, RollUpRecords } from './roll-up-records.ts';
 
 /**
  * The requests that one transaction rolls up: few enough that a running server waits only some milliseconds.

@@ -1,8 +1,8 @@
+import type { SeriesQuestion } from '../store/usage-reader.ts';
+import type { UsageRow } from '../store/usage-row.ts';
 import { bucketsOf } from './buckets.ts';
 import { noonOf_ms } from './rolled-up-days.ts';
 import { UsageGroups } from './usage-groups.ts';
-import type { SeriesQuestion } from './usage-reader.ts';
-import type { UsageRow } from './usage-row.ts';
 import { UsageSum } from './usage-sum.ts';
 
 /** The rolled-up requests of one status on one day. */

@@ -1,5 +1,5 @@
-import type { UsageGroup } from './usage-reader.ts';
-import type { UsageRow } from './usage-row.ts';
+import type { UsageGroup } from '../store/usage-reader.ts';
+import type { UsageRow } from '../store/usage-row.ts';
 
 /** The groups that a chart can tell apart; the others are one. */
 export const GROUPS_MAX = 5;

@@ -1,25 +1,5 @@
-import type { UsageRow } from './usage-row.ts';
-
-/** The model time by nearest rank: that share of the requests took no longer. */
-export interface LatencyPercentiles {
-  readonly p50: number;
-  readonly p90: number;
-  readonly p99: number;
-}
-
-/** The totals of requests. */
-export interface UsageTotals {
-  readonly requests: number;
-  /** The number of requests for each HTTP status, by status. */
-  readonly statuses: readonly { readonly status: number; readonly requests: number }[];
-  readonly questions: number;
-  readonly input_tokens: number;
-  readonly cost_micros: number;
-  /** The latency of the requests that were not rolled up; null when there are none. */
-  readonly latency_ms: LatencyPercentiles | null;
-  /** The number of requests that exist only in daily totals, which have no latencies. */
-  readonly rolled_up_requests: number;
-}
+import type { LatencyPercentiles, UsageTotals } from '../store/usage-reader.ts';
+import type { UsageRow } from '../store/usage-row.ts';
 
 /** The addends of one row, or of the total of one day and status. */
 type Summand = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros'>;

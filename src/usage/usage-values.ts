@@ -1,5 +1,5 @@
-import type { UsageValues } from './usage-reader.ts';
-import type { UsageRow } from './usage-row.ts';
+import type { UsageValues } from '../store/usage-reader.ts';
+import type { UsageRow } from '../store/usage-row.ts';
 
 /** Returns the values of such rows to filter by, each value once and in order. */
 export function valuesIn(

@@ -1,13 +1,5 @@
-import type { UsageRecords } from './usage-records.ts';
-
-/** A request's use of its organization's rate limits. */
-export interface UsedLimits {
-  readonly organization_id: string;
-  /** The time since its admission. */
-  readonly age_ms: number;
-  /** Billed tokens: 0 for a failed request, which uses none of the tokens per minute. */
-  readonly input_tokens: number;
-}
+import type { UsedLimits } from '../limits/open-limits.ts';
+import type { UsageRecords } from '../store/usage-records.ts';
 
 /**
  * Returns the use of less than `span_ms` ago, oldest first, from which rate limits are rebuilt at the start.

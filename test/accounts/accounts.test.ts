@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
-import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
-import type { AccountContext } from '../../src/accounts/context.ts';
-import { AccountError } from '../../src/accounts/errors.ts';
+import { type Actor, OPERATOR } from '../../src/access/actor.ts';
+import type { AccountContext } from '../../src/access/context.ts';
+import { AccountError } from '../../src/access/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import {
   ACTIVE_KEYS_MAX,
@@ -21,8 +21,8 @@ import {
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, listProjects, setSpendLimit } from '../../src/accounts/projects.ts';
-import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { contextOn } from '../support/context.ts';

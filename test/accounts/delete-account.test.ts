@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
-import type { AccountContext } from '../../src/accounts/context.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
+import type { AccountContext } from '../../src/access/context.ts';
 import { deleteAccount, previewAccountDeletion } from '../../src/accounts/delete-account.ts';
 import { acceptInvitation, invite } from '../../src/accounts/invitations.ts';
 import { createKey, listKeys } from '../../src/accounts/keys.ts';
 import { addMember, changeRole } from '../../src/accounts/members.ts';
 import { createOrganization, ensurePersonalOrganization } from '../../src/accounts/organizations.ts';
-import { ROLES } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { ROLES } from '../../src/contract/roles.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';

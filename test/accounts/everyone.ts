@@ -1,9 +1,9 @@
-import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
-import type { AccountContext } from '../../src/accounts/context.ts';
-import { AccountError } from '../../src/accounts/errors.ts';
+import { type Actor, OPERATOR } from '../../src/access/actor.ts';
+import type { AccountContext } from '../../src/access/context.ts';
+import { AccountError } from '../../src/access/errors.ts';
 import { addMember } from '../../src/accounts/members.ts';
-import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { ROLES, type Role } from '../../src/contract/roles.ts';
 
 /** Everybody whom a rule must tell apart: the five roles, the operator, and a user who is no member. */
 export const EVERYONE = [...ROLES, 'operator', 'stranger'] as const;

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
-import type { AccountContext } from '../../src/accounts/context.ts';
-import { AccountError } from '../../src/accounts/errors.ts';
+import { type Actor, OPERATOR } from '../../src/access/actor.ts';
+import type { AccountContext } from '../../src/access/context.ts';
+import { AccountError } from '../../src/access/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
 import { archiveProject, createProject } from '../../src/accounts/projects.ts';
-import { allows, ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { allows, ROLES, type Role } from '../../src/contract/roles.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { DATABASES } from '../store/databases.ts';
 import { TestClock } from './support.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { OPERATOR } from '../../src/accounts/actor.ts';
-import type { AccountContext } from '../../src/accounts/context.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
+import type { AccountContext } from '../../src/access/context.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import {
   acceptInvitation,
@@ -16,9 +16,9 @@ import {
 } from '../../src/accounts/invitations.ts';
 import { addMember, changeRole, listMembers, removeMember } from '../../src/accounts/members.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
-import { ROLES, type Role } from '../../src/accounts/roles.ts';
-import { sameHash } from '../../src/accounts/secret-hash.ts';
 import { listAuditLog } from '../../src/audit-log/list.ts';
+import { ROLES, type Role } from '../../src/contract/roles.ts';
+import { sameHash } from '../../src/hashing/secret-hash.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import {

@@ -4,12 +4,12 @@ import { executorThrough } from '../../db/sqlite/executor.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { prepareKeyStatements, SqliteKeyRecords } from '../../db/sqlite/key-records.ts';
 import { Transactions } from '../../db/sqlite/transactions.ts';
-import type { Organization } from '../../src/accounts/account-records.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyDisplayPrefix } from '../../src/accounts/key-format.ts';
-import { secretHash } from '../../src/accounts/secret-hash.ts';
 import { DAY_MS } from '../../src/clock.ts';
+import { secretHash } from '../../src/hashing/secret-hash.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
+import type { Organization } from '../../src/store/account-records.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { extractKey, keyDisplayPrefix } from '../../src/accounts/key-format.ts';
-import { secretHash } from '../../src/accounts/secret-hash.ts';
+import { secretHash } from '../../src/hashing/secret-hash.ts';
 import { KEY_LENGTH, randomIdentifiers } from '../../src/identifiers.ts';
 
 const FIRST = `sk_svc_${'a'.repeat(32)}`;

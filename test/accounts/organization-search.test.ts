@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
-import type { AccountContext } from '../../src/accounts/context.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
+import type { AccountContext } from '../../src/access/context.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { type OrganizationCursor, searchOrganizations } from '../../src/accounts/organization-search.ts';
 import { createOrganization, setSuspended, setTierSettings } from '../../src/accounts/organizations.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { eq } from 'drizzle-orm';
 import { auditLogEntries, users } from '../../db/sqlite/schema.ts';
-import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
+import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import {
   acceptInvitation,

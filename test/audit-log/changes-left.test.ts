@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, removeMember } from '../../src/accounts/members.ts';
 import { renameOrganization } from '../../src/accounts/organizations.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { TierLimits } from '../../src/accounts/tiers.ts';
+import type { TierLimits } from '../../src/contract/tiers.ts';
 import { admitInTime } from '../../src/decisions/batch/admission.ts';
 import { RateLimiter } from '../../src/limits/rate-limiter.ts';
 import { LocalRateWindows } from '../../src/limits/rate-windows.ts';

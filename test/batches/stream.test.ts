@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { connect } from 'node:net';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { aborted, Gate, intercepted } from '../support/faults.ts';
 import { instantEngine } from '../support/instant-engine.ts';

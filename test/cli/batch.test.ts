@@ -10,7 +10,7 @@ import {
 } from 'bun:test';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { HEADER, ndjson, record } from '../batches/support.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { takeTableAway } from '../support/faults.ts';
 import { ask } from '../support/requests.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { Value } from '@sinclair/typebox/value';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { answersOf, codesOf, HEADER, ndjson, record } from '../batches/support.ts';

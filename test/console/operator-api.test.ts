@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { setOperator } from '../../src/accounts/operators.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';

@@ -2,7 +2,7 @@
  * Makes README's pictures of the console: `bun run pictures`. A real service answers the playground's first example, and
  * the usage is that of four made-up weeks with nights and weekends.
  */
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { DAY_MS } from '../../src/clock.ts';
 import { creditByHand } from '../../src/payments/credit.ts';

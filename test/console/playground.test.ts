@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
-import { ROLES, type Role } from '../../src/accounts/roles.ts';
+import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { TokenCountSchema } from '../../src/decisions/schemas.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';

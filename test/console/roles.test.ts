@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Value } from '@sinclair/typebox/value';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { type SentInvitation, invite as sendInvitation } from '../../src/accounts/invitations.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { createProject } from '../../src/accounts/projects.ts';
-import { ROLES, type Role } from '../../src/accounts/roles.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { API_PREFIX } from '../../src/console/api/api.ts';
+import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { DBTransactionAdapter } from 'better-auth';
 import { hashPassword, verifyPassword } from 'better-auth/crypto';
-import { AccountError } from '../../src/accounts/errors.ts';
+import { AccountError } from '../../src/access/errors.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { SESSION_S } from '../../src/console/people/better-auth.ts';
 import { SignInError } from '../../src/console/people/errors.ts';

@@ -15,7 +15,7 @@ import { PasswordSignIn, type SignInParts } from '../../src/console/people/passw
 import type { SignIn, Visit } from '../../src/console/people/sign-in.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import type { Problem } from '../../src/problems/problems.ts';
-import type { Store } from '../../src/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { temporaryDatabase } from '../accounts/support.ts';
 import { giveBackDatabase, takeDatabase } from '../support/emptied-postgres.ts';
 import { sharedPostgres } from '../support/postgres.ts';

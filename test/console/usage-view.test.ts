@@ -8,8 +8,8 @@ import {
   viewOf,
   zoomTo,
 } from '../../src/console/pages/usage/view.ts';
+import { GROUPINGS } from '../../src/store/groupings.ts';
 import { requireSpan } from '../../src/usage/buckets.ts';
-import { GROUPINGS } from '../../src/usage/groupings.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { EvaluationFailed } from '../../native/engine.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
 import { MovableClock } from '../support/clock.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, listKeys, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole } from '../../src/accounts/members.ts';
 import { signUp } from '../../src/accounts/users.ts';

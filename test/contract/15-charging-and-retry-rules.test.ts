@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';

@@ -6,7 +6,7 @@ import { transact } from '../../db/sqlite/connection.ts';
 import { organizations, projects } from '../../db/sqlite/schema.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';

@@ -8,7 +8,7 @@ import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase, transact } from '../../db/sqlite/connection.ts';
 import { type AuditOptions, GUARANTEES } from '../../src/ops/audit-checks.ts';
-import { type AuditReport, formatAudit } from '../../src/ops/audit-report.ts';
+import { type AuditReport, formatAudit } from '../../src/store/audit-report.ts';
 import { addPayment, CREDIT_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
 import { type CopiedPostgres, copiedToPostgres, copyInto } from '../support/copied-postgres.ts';
 import { administer, isPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts';

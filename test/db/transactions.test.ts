@@ -6,7 +6,7 @@ import { GroupCommit, WriteQueueFull } from '../../db/sqlite/group-commit.ts';
 import { users } from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { TransactionEnded, TransactionStalled } from '../../db/sqlite/transactions.ts';
-import { NestedTransaction, type Records } from '../../src/store.ts';
+import { NestedTransaction, type Records } from '../../src/store/store.ts';
 import { temporaryDatabase } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { turns } from '../support/event-loop.ts';

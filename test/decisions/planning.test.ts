@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { type DecisionPlanner, EngineFailed, openPlanner } from '../../native/engine.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { TIERS } from '../../src/accounts/tiers.ts';
 import { createApp } from '../../src/app.ts';
+import { TIERS } from '../../src/contract/tiers.ts';
 import { DOCUMENTS, documentPath, EXAMPLE_ADDRESS } from '../../src/docs/documents.ts';
 import { COMMON_CODES, ERRORS, type ErrorCode } from '../../src/errors.ts';
 import { routesOf } from '../../src/http/routes.ts';

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { ledgerEntries, usageRecords } from '../../db/sqlite/schema.ts';
 import type { DecisionPlanner } from '../../native/engine.ts';
-import { createLog } from '../../src/ops/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { parseRaw } from '../support/raw-http.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { expectAnyError, expectDecision, expectError, platformHeaders } from '../contract/expectations.ts';
 import { MODEL_HEADERS } from '../contract/spec.ts';

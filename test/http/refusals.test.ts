@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { Writable } from 'node:stream';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../../src/limits/refusal-budgets.ts';
-import { createLog } from '../../src/ops/log.ts';
-import { BoundedOutput } from '../../src/ops/standard-output.ts';
+import { createLog } from '../../src/log/log.ts';
+import { BoundedOutput } from '../../src/log/standard-output.ts';
 import { addPerson, type Person, signIn, startTestConsole, type TestConsole } from '../console/people.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';

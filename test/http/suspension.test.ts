@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setSuspended } from '../../src/accounts/organizations.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE } from '../../src/limits/refusal-budgets.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { systemClock } from '../../src/clock.ts';
 import { answer } from '../../src/http/route.ts';
@@ -7,7 +7,7 @@ import { webhookRoute } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, RefusalBudgets } from '../../src/limits/refusal-budgets.ts';
 import { UnknownBodies } from '../../src/limits/unknown-bodies.ts';
-import { createLog } from '../../src/ops/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { assignPaymentEvent } from '../../src/payments/resolve-event.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { revokeKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { installPythonProgram, PythonMissing } from '../support/python-program.ts';
 import { addAccount, startTestService } from '../support/service.ts';

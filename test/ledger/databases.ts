@@ -17,12 +17,12 @@ import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
 import * as sqlite from '../../db/sqlite/schema.ts';
 import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
-import type { Books, BooksEvents } from '../../src/ledger/books.ts';
-import type { Hold, HoldRequest } from '../../src/ledger/hold.ts';
-import type { LedgerRecords, PaymentMovement } from '../../src/ledger/ledger-records.ts';
-import type { MovementReader } from '../../src/ledger/movement-reader.ts';
-import type { AuditReport } from '../../src/ops/audit-report.ts';
-import type { Store } from '../../src/store.ts';
+import type { AuditReport } from '../../src/store/audit-report.ts';
+import type { Books, BooksEvents } from '../../src/store/books.ts';
+import type { Hold, HoldRequest } from '../../src/store/hold.ts';
+import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
+import type { MovementReader } from '../../src/store/movement-reader.ts';
+import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import {

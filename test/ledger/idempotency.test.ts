@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { IDEMPOTENCY_KEPT_MS } from '../../src/idempotency/claim.ts';
-import { KEPT_BYTES_MAX, type KeptAnswer } from '../../src/idempotency/kept-answer.ts';
+import { KEPT_BYTES_MAX, type KeptAnswer } from '../../src/store/kept-answer.ts';
 import { LEDGER_DATABASES, type LedgerDatabase, openLedger } from './databases.ts';
 import { COST_MICROS, HELD_MICROS, NOW_MS, usageOf } from './support.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { auditLogEntries } from '../../db/sqlite/schema.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { closeModel, setModelPrice } from '../../src/catalog/changes.ts';
 import { type ReloadMemory, ReloadRefused, reloadModel } from '../../src/models/reload.ts';
 import { RecordedLog } from '../support/problems.ts';

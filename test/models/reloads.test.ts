@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { auditLogEntries } from '../../db/sqlite/schema.ts';
-import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
+import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
 import { Reloads } from '../../src/models/reloads.ts';
 import { outcome } from '../accounts/everyone.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
-import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
+import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import { Audits } from '../../src/ops/audits.ts';
 import type { Problem } from '../../src/problems/problems.ts';
 import { outcome } from '../accounts/everyone.ts';

@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { createLog } from '../../src/ops/log.ts';
-import { LogFile } from '../../src/ops/log-file.ts';
-import { BoundedOutput } from '../../src/ops/standard-output.ts';
+import { createLog } from '../../src/log/log.ts';
+import { LogFile } from '../../src/log/log-file.ts';
+import { BoundedOutput } from '../../src/log/standard-output.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { eventually } from '../support/eventually.ts';
 

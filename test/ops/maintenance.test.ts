@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, listKeys } from '../../src/accounts/keys.ts';
 import { DAY_MS } from '../../src/clock.ts';
 import { hourly } from '../../src/ops/maintenance.ts';

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Writable } from 'node:stream';
 import { DEFAULT_MODEL } from '../../src/catalog/catalog.ts';
+import { createLog } from '../../src/log/log.ts';
+import { BoundedOutput } from '../../src/log/standard-output.ts';
 import type { LifecycleStatus } from '../../src/models/lifecycle.ts';
-import { createLog } from '../../src/ops/log.ts';
 import { DISK_FLOOR_BYTES } from '../../src/ops/readiness.ts';
-import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { metricIn, startWatchedService } from '../support/metrics.ts';

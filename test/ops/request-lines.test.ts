@@ -1,9 +1,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { Writable } from 'node:stream';
 import { systemClock } from '../../src/clock.ts';
-import { type AdjustableLog, createLog } from '../../src/ops/log.ts';
+import { type AdjustableLog, createLog } from '../../src/log/log.ts';
+import { BoundedOutput } from '../../src/log/standard-output.ts';
 import { OtlpTracing } from '../../src/ops/otlp-tracing.ts';
-import { BoundedOutput } from '../../src/ops/standard-output.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
 

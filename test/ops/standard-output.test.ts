@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { Writable } from 'node:stream';
 import fc from 'fast-check';
-import { BoundedOutput } from '../../src/ops/standard-output.ts';
+import { BoundedOutput } from '../../src/log/standard-output.ts';
 import { propertySeed } from '../ledger/support.ts';
 
 const BYTES_MAX = 1_000;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { removeModel } from '../../src/catalog/changes.ts';
 import { followCatalog } from '../../src/models/follow-catalog.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';

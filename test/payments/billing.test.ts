@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { firstSteps } from '../../src/accounts/first-steps.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { archiveProject, createProject, listProjects } from '../../src/accounts/projects.ts';

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
 import { payments } from '../../db/sqlite/schema.ts';
-import { type Actor, OPERATOR } from '../../src/accounts/actor.ts';
+import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
-import type { Role } from '../../src/accounts/roles.ts';
 import { recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { DAY_MS } from '../../src/clock.ts';
+import type { Role } from '../../src/contract/roles.ts';
 import {
   confirmManualPayment,
   creditByHand,

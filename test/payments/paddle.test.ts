@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { Paddle } from '@paddle/paddle-node-sdk';
 import fc from 'fast-check';
 import { payments } from '../../db/sqlite/schema.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { applyPaymentReport } from '../../src/payments/apply-event.ts';
 import { billing } from '../../src/payments/billing.ts';

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { paymentEvents, payments } from '../../db/sqlite/schema.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { createOrganization, readOrganization } from '../../src/accounts/organizations.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { startTopUp } from '../../src/payments/credit.ts';

@@ -4,7 +4,7 @@ import type { PgDb } from '../../db/postgres/connection.ts';
 import { NodeLease } from '../../db/postgres/nodes.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { auditCheckpoints, ledgerEntries, organizations } from '../../db/postgres/schema.ts';
-import type { AuditReport } from '../../src/ops/audit-report.ts';
+import type { AuditReport } from '../../src/store/audit-report.ts';
 import { type Account, addAccount, CREDIT_MICROS, LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
 import { type CopiedPostgres, copiedToPostgres } from '../support/copied-postgres.ts';
 import { isPostgresMissing } from '../support/postgres.ts';

@@ -5,7 +5,7 @@ import { organizations } from '../../db/postgres/schema.ts';
 import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-database.ts';
 import { systemClock } from '../../src/clock.ts';
 import { CONNECTIONS_TO_DATABASE_MIN } from '../../src/config/settings.ts';
-import { createLog } from '../../src/ops/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 import { accountNumber, addAccounts, HELD_MICROS, LedgerNode } from './ledger-load.ts';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { revokeKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { closeModel, openModel } from '../../src/catalog/changes.ts';
 import { secretOf } from '../../src/cli/console-parts.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
-import { createLog } from '../../src/ops/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { addPerson, PASSWORD, startTestConsole } from '../console/people.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';

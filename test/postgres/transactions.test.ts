@@ -6,7 +6,7 @@ import { PostgresStore } from '../../db/postgres/postgres-store.ts';
 import { organizations } from '../../db/postgres/schema.ts';
 import { REQUEST_BOUNDS } from '../../db/postgres/served-postgres-database.ts';
 import { Transactions, transact, WriteQueueFull } from '../../db/postgres/transactions.ts';
-import { NestedTransaction, type Records } from '../../src/store.ts';
+import { NestedTransaction, type Records } from '../../src/store/store.ts';
 import { Gate } from '../support/faults.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { rejection } from '../support/rejection.ts';

@@ -24,7 +24,7 @@ import { inTime, TookTooLong } from '../../src/in-time.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';
-import { NestedTransaction } from '../../src/store.ts';
+import { NestedTransaction } from '../../src/store/store.ts';
 import { PruneRefused } from '../../src/usage/prune-refused.ts';
 import { rejection } from '../support/rejection.ts';
 

@@ -17,8 +17,8 @@ import {
   verifications,
 } from '../../db/sqlite/schema.ts';
 import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
-import { AccountError } from '../../src/accounts/errors.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
+import { AccountError } from '../../src/access/errors.ts';
 import { invite } from '../../src/accounts/invitations.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember } from '../../src/accounts/members.ts';
@@ -27,11 +27,11 @@ import { archiveProject, createProject, setSpendLimit } from '../../src/accounts
 import { recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
-import type { KeptAnswer } from '../../src/idempotency/kept-answer.ts';
 import { RefundExceedsPayments } from '../../src/ledger/errors.ts';
-import type { Hold } from '../../src/ledger/hold.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
-import type { KeptEvent } from '../../src/payments/payment-records.ts';
+import type { Hold } from '../../src/store/hold.ts';
+import type { KeptAnswer } from '../../src/store/kept-answer.ts';
+import type { KeptEvent } from '../../src/store/payment-records.ts';
 import { latestPrune_ms, pruneUsage } from '../../src/usage/prune.ts';
 import { TestClock } from '../accounts/support.ts';
 import { propertySeed, pruningOf, TemporaryDatabase } from '../ledger/support.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
-import type { IdempotencyClaim } from '../../src/idempotency/claim.ts';
-import type { KeptAnswer } from '../../src/idempotency/kept-answer.ts';
 import { type IdempotencyOutcome, IdempotencyQueue } from '../../src/idempotency/queue.ts';
+import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
+import type { KeptAnswer } from '../../src/store/kept-answer.ts';
 import { LEDGER_DATABASES, type LedgerDatabase, openLedger } from '../ledger/databases.ts';
 import { COST_MICROS, HELD_MICROS, NOW_MS, propertySeed, usageOf } from '../ledger/support.ts';
 import { POLL_MS } from '../support/service.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { AccountRecords, OrganizationSearch } from '../../src/accounts/account-records.ts';
-import { ROLES } from '../../src/accounts/roles.ts';
+import { ROLES } from '../../src/contract/roles.ts';
+import type { AccountRecords, OrganizationSearch } from '../../src/store/account-records.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, newKey, newOrganization, newProject, newUser, SHUFFLED } from './rows.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { AuditLogRecords, NewAuditLogEntry } from '../../src/audit-log/audit-log-records.ts';
+import type { AuditLogRecords, NewAuditLogEntry } from '../../src/store/audit-log-records.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { newInvitation, newKey, newOrganization, newProject, newUser } from './rows.ts';
 

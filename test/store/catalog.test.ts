@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { NOT_TUNED, seedCatalog } from '../../src/catalog/catalog.ts';
-import type { CatalogModel, UpstreamPool } from '../../src/catalog/catalog-records.ts';
+import type { CatalogModel, UpstreamPool } from '../../src/store/catalog-records.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, SHUFFLED } from './rows.ts';
 

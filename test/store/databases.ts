@@ -10,9 +10,9 @@ import { type Db, neverWait, openDatabase } from '../../db/sqlite/connection.ts'
 import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
-import type { MovementReader } from '../../src/ledger/movement-reader.ts';
-import type { Store } from '../../src/store.ts';
-import type { UsageReader } from '../../src/usage/usage-reader.ts';
+import type { MovementReader } from '../../src/store/movement-reader.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { UsageReader } from '../../src/store/usage-reader.ts';
 import { temporaryDatabase } from '../accounts/support.ts';
 import { giveBackDatabase, takeDatabase } from '../support/emptied-postgres.ts';
 import { everythingInPostgres, everythingInSqlite } from '../support/everything.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { monthOf } from '../../src/ledger/month.ts';
+import { monthOf } from '../../src/calendar/month.ts';
 import type { Mode } from '../../src/questions/question.ts';
 import { keyRow } from '../ledger/support.ts';
 import { checkpointAt, type StoredRows } from './stored-rows.ts';

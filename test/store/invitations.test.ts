@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { Invitation, InvitationRecords } from '../../src/accounts/invitation-records.ts';
+import type { Invitation, InvitationRecords } from '../../src/store/invitation-records.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, hashOf, newInvitation, newOrganization, newUser, SHUFFLED } from './rows.ts';
 

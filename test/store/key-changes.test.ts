@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { Records } from '../../src/store.ts';
+import type { Records } from '../../src/store/store.ts';
 import { rejection } from '../support/rejection.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { newKey, newOrganization, newProject } from './rows.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { KeyFilter, KeyRecords } from '../../src/accounts/key-records.ts';
+import type { KeyFilter, KeyRecords } from '../../src/store/key-records.ts';
 import { turns } from '../support/event-loop.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, hashOf, newKey, newOrganization, newProject, newUser, SHUFFLED } from './rows.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { PaymentMovement } from '../../src/ledger/ledger-records.ts';
+import type { PaymentMovement } from '../../src/store/ledger-records.ts';
 import { paymentRow, propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 

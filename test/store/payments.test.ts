@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { KeptEvent, Payment, PaymentRecords } from '../../src/payments/payment-records.ts';
+import type { KeptEvent, Payment, PaymentRecords } from '../../src/store/payment-records.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, SHUFFLED } from './rows.ts';
 

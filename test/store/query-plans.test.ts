@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Store } from '../../src/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 
 /** Rows are found by an index where a table has many: a webhook keeps the lock of all writes meanwhile. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { setImmediate } from 'node:timers/promises';
-import type { MovementPlace } from '../../src/ledger/movement-reader.ts';
-import type { Grouping } from '../../src/usage/groupings.ts';
+import type { Grouping } from '../../src/store/groupings.ts';
+import type { MovementPlace } from '../../src/store/movement-reader.ts';
+import type { SeriesQuestion } from '../../src/store/usage-reader.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
-import type { SeriesQuestion } from '../../src/usage/usage-reader.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { DAY_MS, type Event, KEYS, NOW_MS, rowsOf, START_MS } from './history.ts';
 

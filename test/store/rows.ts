@@ -1,6 +1,6 @@
-import type { Organization, Project, User } from '../../src/accounts/account-records.ts';
-import type { Invitation } from '../../src/accounts/invitation-records.ts';
-import type { NewKey } from '../../src/accounts/key-records.ts';
+import type { Organization, Project, User } from '../../src/store/account-records.ts';
+import type { Invitation } from '../../src/store/invitation-records.ts';
+import type { NewKey } from '../../src/store/key-records.ts';
 
 /** 64 hexadecimal characters, another text for each id. */
 export function hashOf(id: string): string {

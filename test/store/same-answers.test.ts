@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { MovementPlace } from '../../src/ledger/movement-reader.ts';
-import { dayOf } from '../../src/usage/days.ts';
-import { GROUPINGS } from '../../src/usage/groupings.ts';
+import { dayOf } from '../../src/calendar/days.ts';
+import { GROUPINGS } from '../../src/store/groupings.ts';
+import type { MovementPlace } from '../../src/store/movement-reader.ts';
+import type { UsageFilter, UsagePlace } from '../../src/store/usage-records.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
-import type { UsageFilter, UsagePlace } from '../../src/usage/usage-records.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { OPERATOR } from '../../src/accounts/actor.ts';
-import type { AccountContext } from '../../src/accounts/context.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
+import type { AccountContext } from '../../src/access/context.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { randomIdentifiers } from '../../src/identifiers.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { NestedTransaction, type Records, type Store } from '../../src/store.ts';
+import { NestedTransaction, type Records, type Store } from '../../src/store/store.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { newOrganization, newUser } from './rows.ts';
 

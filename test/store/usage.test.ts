@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { UsageDay } from '../../src/usage/roll-up-records.ts';
-import type { UsageRecords } from '../../src/usage/usage-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
+import type { UsageDay } from '../../src/store/roll-up-records.ts';
+import type { UsageRecords } from '../../src/store/usage-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, SHUFFLED } from './rows.ts';
 import { checkpointAt, type StoredRows } from './stored-rows.ts';

@@ -1,4 +1,4 @@
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { dismissedEngine } from './dismissed-engine.ts';
 import { longestBlock_ms } from './event-loop.ts';

@@ -2,7 +2,7 @@ import { expect } from 'bun:test';
 import { asc, eq } from 'drizzle-orm';
 import * as postgres from '../../db/postgres/schema.ts';
 import * as sqlite from '../../db/sqlite/schema.ts';
-import { formatAudit } from '../../src/ops/audit-report.ts';
+import { formatAudit } from '../../src/store/audit-report.ts';
 import type { TestAccount, TestService } from './service.ts';
 
 /** One US dollar in micro-dollars, by the contract. */

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
-import { type AdjustableLog, createLog } from '../../src/ops/log.ts';
-import { BoundedOutput } from '../../src/ops/standard-output.ts';
+import { type AdjustableLog, createLog } from '../../src/log/log.ts';
+import { BoundedOutput } from '../../src/log/standard-output.ts';
 import type { Cause } from '../../src/problems/causes.ts';
 
 /** A line of the log, as far as tests read it. */

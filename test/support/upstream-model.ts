@@ -1,4 +1,4 @@
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { addOpenModel } from '../../src/catalog/changes.ts';
 import type { TestService } from './service.ts';
 

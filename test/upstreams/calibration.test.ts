@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { setUpstreamCalibration } from '../../src/catalog/changes.ts';
 import type { DecisionResponse } from '../../src/decisions/schemas.ts';
 import { fingerprintOf, serverFacts } from '../../src/upstreams/server-facts.ts';

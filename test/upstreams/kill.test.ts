@@ -3,7 +3,7 @@ import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { connectDatabase } from '../../db/sqlite/connection.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { addOpenModel } from '../../src/catalog/changes.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';

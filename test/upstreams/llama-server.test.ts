@@ -9,8 +9,8 @@ import {
   openScoringPlanner,
 } from '../../native/engine.ts';
 import { verifyWeights } from '../../native/weights.ts';
-import type { UpstreamProtocol } from '../../src/catalog/catalog-records.ts';
 import { ModelUnavailable } from '../../src/models/lifecycle.ts';
+import type { UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
 import { temporaryDirectory } from '../native/support/models.ts';
 import { VECTORS, vectorInput } from '../native/support/vectors.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { UpstreamPool } from '../../src/catalog/catalog-records.ts';
+import type { UpstreamPool } from '../../src/store/catalog-records.ts';
 import { fingerprintOf, NO_FACTS, serverFacts } from '../../src/upstreams/server-facts.ts';
 
 /** The list of llama.cpp v0.5.0's llama-server for decision-1, without duplicates. */

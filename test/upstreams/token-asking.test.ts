@@ -8,13 +8,9 @@ import {
   PlanRejected,
   type ScoringPlanner,
 } from '../../native/engine.ts';
-import type {
-  UpstreamCalibration,
-  UpstreamPool,
-  UpstreamProtocol,
-} from '../../src/catalog/catalog-records.ts';
 import { healthProbeInput } from '../../src/models/health-probe.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../src/models/lifecycle.ts';
+import type { UpstreamCalibration, UpstreamPool, UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel, type UpstreamOptions } from '../../src/upstreams/upstream-model.ts';
 import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';
 import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../native/support/models.ts';

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { DecisionInput, ScoringPlanner } from '../../native/engine.ts';
 import { verifyWeights } from '../../native/weights.ts';
-import type { UpstreamPool, UpstreamProtocol } from '../../src/catalog/catalog-records.ts';
+import type { UpstreamPool, UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { MARKER_CONTROL } from '../native/support/models.ts';
 
 /** The embedded model's own control tokens, by which `markers-v1` knows it. */

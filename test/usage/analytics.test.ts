@@ -8,8 +8,11 @@ import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
+import { dayOf } from '../../src/calendar/days.ts';
 import { creditMovements } from '../../src/payments/billing.ts';
+import type { NamedUsageRow, UsagePlace } from '../../src/store/usage-records.ts';
+import type { UsageRow } from '../../src/store/usage-row.ts';
 import {
   exportOrganizationUsage,
   type OrganizationUsageFilter,
@@ -18,10 +21,7 @@ import {
   usageValues,
 } from '../../src/usage/analytics.ts';
 import { bucketsOf } from '../../src/usage/buckets.ts';
-import { dayOf } from '../../src/usage/days.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
-import type { NamedUsageRow, UsagePlace } from '../../src/usage/usage-records.ts';
-import type { UsageRow } from '../../src/usage/usage-row.ts';
 import { TestClock } from '../accounts/support.ts';
 import {
   type Account,

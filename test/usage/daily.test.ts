@@ -5,8 +5,8 @@ import { usageDays } from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { DAY_MS } from '../../src/clock.ts';
+import type { UsageFilter } from '../../src/store/usage-records.ts';
 import { dailyUsage } from '../../src/usage/daily.ts';
-import type { UsageFilter } from '../../src/usage/usage-records.ts';
 import { addAccount, propertySeed, TemporaryDatabase, usageOf } from '../ledger/support.ts';
 
 const START_MS = Date.UTC(2026, 1, 26);

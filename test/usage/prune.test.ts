@@ -9,7 +9,7 @@ import {
   usageDays,
   usageRecords,
 } from '../../db/sqlite/schema.ts';
-import { OPERATOR } from '../../src/accounts/actor.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { creditHistory } from '../../src/payments/history.ts';
 import { dailyUsage, rolledUpUsage } from '../../src/usage/daily.ts';
 import { exportUsage } from '../../src/usage/export.ts';

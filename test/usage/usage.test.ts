@@ -4,8 +4,8 @@ import { transact } from '../../db/sqlite/connection.ts';
 import { apiKeys, projects } from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
+import type { UsageFilter } from '../../src/store/usage-records.ts';
 import { exportUsage } from '../../src/usage/export.ts';
-import type { UsageFilter } from '../../src/usage/usage-records.ts';
 import { usedLimits } from '../../src/usage/used-limits.ts';
 import { type Account, addAccount, TemporaryDatabase, usageOf } from '../ledger/support.ts';
 

@@ -1,6 +1,6 @@
-import { QUESTIONS_MAX } from '../../accounts/tiers.ts';
 import { MS_PER_S } from '../../clock.ts';
 import { SERVICE_URL } from '../../config/settings.ts';
+import { QUESTIONS_MAX } from '../../contract/tiers.ts';
 import { AnswerColumns } from '../../decisions/batch/answer-columns.ts';
 import { parseDecisionRequest } from '../../decisions/request.ts';
 import { Refusal } from '../../errors.ts';

@@ -1,5 +1,5 @@
 import { Elysia, ParseError, ValidationError } from 'elysia';
-import { AccountError } from '../../accounts/errors.ts';
+import { AccountError } from '../../access/errors.ts';
 import { CatalogChangeRefused } from '../../catalog/changes.ts';
 import { Refusal } from '../../errors.ts';
 import { readBytes } from '../../http/body-bytes.ts';

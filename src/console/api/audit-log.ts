@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import type { Actor } from '../../accounts/actor.ts';
+import type { Actor } from '../../access/actor.ts';
 import { isAuditLogAction } from '../../audit-log/actions.ts';
 import { listAuditLog } from '../../audit-log/list.ts';
 import { refusedInput } from './refusals.ts';

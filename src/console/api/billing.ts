@@ -4,7 +4,7 @@ import { firstSteps } from '../../accounts/first-steps.ts';
 import { billing, creditMovements } from '../../payments/billing.ts';
 import { cancelTopUp, startTopUp } from '../../payments/credit.ts';
 import { manualProvider } from '../../payments/manual.ts';
-import type { Payment } from '../../payments/payment-records.ts';
+import type { Payment } from '../../store/payment-records.ts';
 import { answerOf, Done, Id, Micros, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';

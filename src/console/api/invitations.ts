@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { requirePermission } from '../../access/permissions.ts';
 import {
   acceptInvitation,
   invite,
@@ -8,7 +9,6 @@ import {
   resendInvitation,
   revokeInvitation,
 } from '../../accounts/invitations.ts';
-import { requirePermission } from '../../accounts/permissions.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { giveCookies } from './cookies.ts';
 import {

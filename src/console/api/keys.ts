@@ -1,6 +1,5 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import type { ListedKey } from '../../accounts/key-records.ts';
 import {
   ACTIVE_KEYS_MAX,
   createKey,
@@ -10,6 +9,7 @@ import {
   rotateKey,
   setKeyExpiry,
 } from '../../accounts/keys.ts';
+import type { ListedKey } from '../../store/key-records.ts';
 import { answerOf, Done, Id, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import type { ListedProject } from '../../accounts/account-records.ts';
-import { AccountError } from '../../accounts/errors.ts';
+import { AccountError } from '../../access/errors.ts';
 import { archiveProject, changeProject, createProject, listProjects } from '../../accounts/projects.ts';
+import type { ListedProject } from '../../store/account-records.ts';
 import { refusedByRule } from './refusals.ts';
 import { answerOf, Done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';

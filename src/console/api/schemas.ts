@@ -1,6 +1,6 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { t } from 'elysia';
-import type { Role } from '../../accounts/roles.ts';
+import type { Role } from '../../contract/roles.ts';
 import type { Mode } from '../../questions/question.ts';
 import { TIME_MAX_MS } from '../../usage/buckets.ts';
 

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia';
-import type { Actor } from '../../accounts/actor.ts';
+import type { Actor } from '../../access/actor.ts';
 import { SignInError } from '../people/errors.ts';
 import type { SignedIn } from '../people/sign-in.ts';
 import { giveCookies } from './cookies.ts';

@@ -1,14 +1,16 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import type { Actor } from '../../accounts/actor.ts';
+import type { Actor } from '../../access/actor.ts';
+import { requirePermission } from '../../access/permissions.ts';
 import { listKeys, listRevokedKeys } from '../../accounts/keys.ts';
 import { readOrganization } from '../../accounts/organizations.ts';
-import { requirePermission } from '../../accounts/permissions.ts';
 import { listProjects } from '../../accounts/projects.ts';
-import { limitsFor, tierInForce } from '../../accounts/tiers.ts';
+import { limitsFor, tierInForce } from '../../contract/tiers.ts';
 import { ERRORS, isErrorCode } from '../../errors.ts';
 import type { RateLimits } from '../../limits/rate-status.ts';
 import type { CountedRefusals } from '../../ops/refusal-counts.ts';
+import { GROUPINGS } from '../../store/groupings.ts';
+import type { UsagePlace } from '../../store/usage-records.ts';
 import {
   exportOrganizationUsage,
   keySpendThisMonth,
@@ -17,8 +19,6 @@ import {
   usageSeries,
   usageValues,
 } from '../../usage/analytics.ts';
-import { GROUPINGS } from '../../usage/groupings.ts';
-import type { UsagePlace } from '../../usage/usage-records.ts';
 import { cursorAt, placeOf } from './cursor.ts';
 import { refusedInput } from './refusals.ts';
 import {

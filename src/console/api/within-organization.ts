@@ -1,8 +1,8 @@
-import type { Actor } from '../../accounts/actor.ts';
-import { AccountError } from '../../accounts/errors.ts';
-import { requirePermission } from '../../accounts/permissions.ts';
-import type { Permission } from '../../accounts/roles.ts';
-import type { Store } from '../../store.ts';
+import type { Actor } from '../../access/actor.ts';
+import { AccountError } from '../../access/errors.ts';
+import { requirePermission } from '../../access/permissions.ts';
+import type { Permission } from '../../contract/roles.ts';
+import type { Store } from '../../store/store.ts';
 
 /**
  * Rejects with `not_found` unless the actor is a member and the key belongs to the organization in the path.

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { allows, type Role } from '../../accounts/roles.ts';
+import { allows, type Role } from '../../contract/roles.ts';
 import { Icon, type IconName } from './components/icon.tsx';
 import { Menu } from './components/menu.tsx';
 import { SegmentedControl } from './components/tabs.tsx';

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact';
-import type { Permission } from '../../accounts/roles.ts';
+import type { Permission } from '../../contract/roles.ts';
 import type { IconName } from './components/icon.tsx';
 
 /** The properties of every page: the named parts of its path. */

@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import { allows, type Permission } from '../../accounts/roles.ts';
+import { allows, type Permission } from '../../contract/roles.ts';
 import { type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
 import { leaveFor, stay } from './leave.ts';
 import { reloadDocument } from './link-token.ts';

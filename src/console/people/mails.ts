@@ -1,4 +1,4 @@
-import type { Role } from '../../accounts/roles.ts';
+import type { Role } from '../../contract/roles.ts';
 import { LINK_HOURS } from './link-tokens.ts';
 import type { Mail } from './mail.ts';
 

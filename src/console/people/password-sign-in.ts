@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { DBAdapterInstance, User } from 'better-auth';
 import { APIError } from 'better-auth/api';
-import { AccountError } from '../../accounts/errors.ts';
+import { AccountError } from '../../access/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
 import { type Clock, DAY_MS, MS_PER_S } from '../../clock.ts';
 import type { SignInErrorCode } from '../../errors.ts';

@@ -1,5 +1,5 @@
-import type { TierLimits } from '../../accounts/tiers.ts';
 import { MS_PER_S } from '../../clock.ts';
+import type { TierLimits } from '../../contract/tiers.ts';
 import { Refusal } from '../../errors.ts';
 import type { Pause } from '../../limits/pause.ts';
 import type { RateStatus } from '../../limits/rate-status.ts';

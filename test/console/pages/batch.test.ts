@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { readFileSync } from 'node:fs';
 import { parse } from 'csv-parse/sync';
 import type { Page } from 'playwright-core';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';

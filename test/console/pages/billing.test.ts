@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Paddle } from '@paddle/paddle-node-sdk';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { addMember } from '../../../src/accounts/members.ts';
-import type { Role } from '../../../src/accounts/roles.ts';
+import type { Role } from '../../../src/contract/roles.ts';
 import { confirmManualPayment, creditByHand, refundByHand } from '../../../src/payments/credit.ts';
 import { paddleProvider } from '../../../src/payments/paddle.ts';
 import { SETTINGS, sign, transaction } from '../../payments/paddle-calls.ts';

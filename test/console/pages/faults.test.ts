@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createProject } from '../../../src/accounts/projects.ts';

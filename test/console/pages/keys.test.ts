@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey, listKeys } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createOrganization } from '../../../src/accounts/organizations.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
-import { startOfMonth_ms } from '../../../src/ledger/month.ts';
+import { startOfMonth_ms } from '../../../src/calendar/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
 import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';

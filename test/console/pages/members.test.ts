@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { invite } from '../../../src/accounts/invitations.ts';
 import { removeMember } from '../../../src/accounts/members.ts';
-import { ROLES, type Role } from '../../../src/accounts/roles.ts';
+import { ROLES, type Role } from '../../../src/contract/roles.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, VIEWS } from '../browser.ts';
 import { addPerson, mailedToken, type Person, startTestConsole, type TestConsole } from '../people.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { invite } from '../../../src/accounts/invitations.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createOrganization } from '../../../src/accounts/organizations.ts';
-import { ROLES, type Role } from '../../../src/accounts/roles.ts';
+import { ROLES, type Role } from '../../../src/contract/roles.ts';
 import { startTopUp } from '../../../src/payments/credit.ts';
 import { manualProvider } from '../../../src/payments/manual.ts';
 import { projectFile } from '../../../src/project-root.ts';

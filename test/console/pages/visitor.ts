@@ -1,6 +1,6 @@
-import { OPERATOR } from '../../../src/accounts/actor.ts';
+import { OPERATOR } from '../../../src/access/actor.ts';
 import { addMember } from '../../../src/accounts/members.ts';
-import type { Role } from '../../../src/accounts/roles.ts';
+import type { Role } from '../../../src/contract/roles.ts';
 import { type ConsoleBrowser, type ConsolePage, DESKTOP, type View } from '../browser.ts';
 import { addPerson, type Person, type TestConsole } from '../people.ts';
 

@@ -1,4 +1,4 @@
-import type { Actor } from '../../../accounts/actor.ts';
+import type { Actor } from '../../../access/actor.ts';
 import { Refusal } from '../../../errors.ts';
 import { refusedByPort } from '../refusals.ts';
 import type { ConsoleServices } from '../services.ts';

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import type { Actor } from '../../../accounts/actor.ts';
-import { AccountError } from '../../../accounts/errors.ts';
+import type { Actor } from '../../../access/actor.ts';
+import { AccountError } from '../../../access/errors.ts';
 import { invite } from '../../../accounts/invitations.ts';
 import { listMembers } from '../../../accounts/members.ts';
 import {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { Role } from '../../../accounts/roles.ts';
+import type { Role } from '../../../contract/roles.ts';
 import { api, call } from '../client.ts';
 import { Dialog } from '../components/dialog.tsx';
 import { TextField } from '../components/field.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { mayInviteAs, ROLES, type Role } from '../../../accounts/roles.ts';
+import { mayInviteAs, ROLES, type Role } from '../../../contract/roles.ts';
 import { api, call } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Form } from '../components/form.tsx';

@@ -1,4 +1,4 @@
-import type { Role } from '../../../accounts/roles.ts';
+import type { Role } from '../../../contract/roles.ts';
 import { Select } from '../components/field.tsx';
 import { ROLE_TEXTS, rolesToGive } from './role-names.ts';
 

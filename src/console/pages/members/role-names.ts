@@ -1,4 +1,4 @@
-import { mayTouchRole, ROLES, type Role } from '../../../accounts/roles.ts';
+import { mayTouchRole, ROLES, type Role } from '../../../contract/roles.ts';
 import type { Option } from '../components/field.tsx';
 
 /** The permissions of each role in words, as in the contract's role table. */

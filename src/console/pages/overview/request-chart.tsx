@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import type { Grouping } from '../../../usage/groupings.ts';
+import type { Grouping } from '../../../store/groupings.ts';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { organizationPath } from '../page.ts';
 import { navigate } from '../router.ts';

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import type { Grouping } from '../../../usage/groupings.ts';
+import type { Grouping } from '../../../store/groupings.ts';
 import { api, call } from '../client.ts';
 import { Chart, type ChartColor, type ChartSeries } from '../components/chart.tsx';
 import { Select } from '../components/field.tsx';

@@ -1,4 +1,4 @@
-import type { Grouping } from '../../../usage/groupings.ts';
+import type { Grouping } from '../../../store/groupings.ts';
 import { api, call } from '../client.ts';
 import type { UsageQuery } from './view.ts';
 

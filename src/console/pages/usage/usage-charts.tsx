@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import type { Grouping } from '../../../usage/groupings.ts';
+import type { Grouping } from '../../../store/groupings.ts';
 import { Chart, type ChartSeries } from '../components/chart.tsx';
 import { formatCompact, formatDuration, formatMoneyShort, formatPercent } from '../format.ts';
 import { GroupedChart } from './grouped-chart.tsx';

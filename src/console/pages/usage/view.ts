@@ -1,5 +1,5 @@
 import type { Mode } from '../../../questions/question.ts';
-import { GROUPINGS, type Grouping } from '../../../usage/groupings.ts';
+import { GROUPINGS, type Grouping } from '../../../store/groupings.ts';
 import {
   type DateRange,
   PRESETS,

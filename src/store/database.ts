@@ -1,17 +1,16 @@
 import type { DBAdapterInstance } from 'better-auth';
-import type { CatalogRecords } from './catalog/catalog-records.ts';
-import type { Clock } from './clock.ts';
-import type { Books } from './ledger/books.ts';
-import type { MovementReader } from './ledger/movement-reader.ts';
-import type { RateWindows } from './limits/rate-windows.ts';
-import type { AuditReport } from './ops/audit-report.ts';
-import type { Backups } from './ops/backups.ts';
-import type { HistoryRuns } from './ops/history-runs.ts';
-import type { Log } from './ops/log.ts';
-import type { DatabaseState } from './ops/metrics.ts';
-import type { ProblemStep } from './problems/problems.ts';
+import type { Clock } from '../clock.ts';
+import type { RateWindows } from '../limits/rate-windows.ts';
+import type { Log } from '../log/log.ts';
+import type { ProblemStep } from '../problems/problems.ts';
+import type { AuditReport } from './audit-report.ts';
+import type { Backups } from './backups.ts';
+import type { Books } from './books.ts';
+import type { CatalogRecords } from './catalog-records.ts';
+import type { HistoryRuns } from './history-runs.ts';
+import type { MovementReader } from './movement-reader.ts';
 import type { Store } from './store.ts';
-import type { UsageReader } from './usage/usage-reader.ts';
+import type { UsageReader } from './usage-reader.ts';
 
 /** The version of this program that last wrote a database. */
 export interface Writer {
@@ -29,6 +28,23 @@ export interface ServingParts {
   readonly report: (step: ProblemStep, error: unknown) => void;
   /** Called after every commit of requests with its duration, disk included, and its number of writes. */
   readonly onCommit: (duration_ms: number, writes: number) => void;
+}
+
+/** The use of a pool of connections. */
+export interface PoolLoad {
+  readonly connections_max: number;
+  /** Transactions and single statements that have begun; those beyond `connections_max` wait. */
+  readonly under_way: number;
+}
+
+/** The size and load of a database. */
+export interface DatabaseState {
+  /** The size of all stored data. */
+  readonly bytes: number;
+  /** The free bytes of its disk; null where that is on another machine. */
+  readonly free_bytes: number | null;
+  /** The pool of connections that requests share; null where there is none. */
+  readonly pool: PoolLoad | null;
 }
 
 /** A database while a service answers requests on it. */

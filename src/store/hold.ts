@@ -1,4 +1,4 @@
-import type { IdempotencyClaim } from '../idempotency/claim.ts';
+import type { IdempotencyClaim } from './idempotency-records.ts';
 
 /**
  * A request's reservation of its worst-case cost, against the organization's credit and the project's limit.

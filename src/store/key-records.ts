@@ -1,4 +1,4 @@
-import type { TierStanding } from './tiers.ts';
+import type { TierStanding } from '../contract/tiers.ts';
 
 /** A new key, whose secret is stored only as a hash. */
 export interface NewKey {

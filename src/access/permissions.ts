@@ -1,7 +1,7 @@
-import type { Records } from '../store.ts';
+import { allows, type Permission } from '../contract/roles.ts';
+import type { Records } from '../store/store.ts';
 import type { Actor } from './actor.ts';
 import { AccountError } from './errors.ts';
-import { allows, type Permission } from './roles.ts';
 
 /** Returns true if the actor has the permission in the organization; a user who is not a member has none. */
 export async function permits(

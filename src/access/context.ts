@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Identifiers } from '../identifiers.ts';
-import type { Store } from '../store.ts';
+import type { Store } from '../store/store.ts';
 
 /** The parts that every account service needs. */
 export interface AccountContext {

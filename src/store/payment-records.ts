@@ -1,5 +1,3 @@
-import type { PaymentEvent } from './provider.ts';
-
 export const PAYMENT_KINDS = ['top_up', 'refund'] as const;
 export type PaymentKind = (typeof PAYMENT_KINDS)[number];
 
@@ -31,7 +29,8 @@ export const PAYMENT_EVENT_KINDS = [
   'refund_reversed',
   'irrelevant',
   'unreadable',
-] as const satisfies readonly PaymentEvent['kind'][];
+] as const;
+export type PaymentEventKind = (typeof PAYMENT_EVENT_KINDS)[number];
 
 export const PAYMENT_EVENT_OUTCOMES = [
   'applied',
@@ -51,7 +50,7 @@ export interface KeptEvent {
   readonly event_id: string;
   /** The provider's name for the type of the event. */
   readonly type: string;
-  readonly kind: PaymentEvent['kind'];
+  readonly kind: PaymentEventKind;
   readonly occurred_at_ms: number | null;
   /**
    * The provider's id of the payment or refund, and of the payment that a refund belongs to (itself for a
@@ -74,7 +73,7 @@ export interface KeptEvent {
 
 /** The identity of the payment or refund that an event is about. */
 export interface EventSubject {
-  readonly kind: PaymentEvent['kind'];
+  readonly kind: PaymentEventKind;
   readonly external_id: string;
   readonly payment_external_id: string;
 }

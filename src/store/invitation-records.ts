@@ -1,4 +1,4 @@
-import type { Role } from './roles.ts';
+import type { Role } from '../contract/roles.ts';
 
 /** An invitation of an address into an organization. It is open until it is accepted, revoked or expired. */
 export interface Invitation {

@@ -1,5 +1,15 @@
-import type { IdempotencyClaim } from './claim.ts';
 import type { KeptAnswer } from './kept-answer.ts';
+
+/**
+ * The identity of a request with an idempotency key. Both hashes are keyed with the secret of the API key, or with
+ * another one of its client, which is stored nowhere. Therefore a reader of the database cannot try out guesses of
+ * what a client sent.
+ */
+export interface IdempotencyClaim {
+  readonly api_key_id: string;
+  readonly key_hash: string;
+  readonly body_hash: string;
+}
 
 /** The stored state of an idempotency key. */
 export interface StoredClaim {

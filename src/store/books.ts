@@ -1,6 +1,6 @@
-import type { KeptAnswer } from '../idempotency/kept-answer.ts';
-import type { UsageRow } from '../usage/usage-row.ts';
 import type { Hold, HoldRequest, HoldResult } from './hold.ts';
+import type { KeptAnswer } from './kept-answer.ts';
+import type { UsageRow } from './usage-row.ts';
 
 /** The events that an operator should know about: holds whose ends could not be written as requested. */
 export interface BooksEvents {

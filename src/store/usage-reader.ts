@@ -1,8 +1,38 @@
-import type { Span } from './buckets.ts';
 import type { Grouping } from './groupings.ts';
 import type { UsageFilter, UsageRecords } from './usage-records.ts';
 import type { UsageRow } from './usage-row.ts';
-import type { UsageTotals } from './usage-sum.ts';
+
+/** A span of time, its end excluded, with an offset of local time. */
+export interface Span {
+  readonly from_ms: number;
+  readonly to_ms: number;
+  /**
+   * The minutes by which local time is ahead of UTC: buckets begin at whole local minutes and hours. Days are
+   * those of UTC.
+   */
+  readonly offset_minutes: number;
+}
+
+/** The model time by nearest rank: that share of the requests took no longer. */
+export interface LatencyPercentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+}
+
+/** The totals of requests. */
+export interface UsageTotals {
+  readonly requests: number;
+  /** The number of requests for each HTTP status, by status. */
+  readonly statuses: readonly { readonly status: number; readonly requests: number }[];
+  readonly questions: number;
+  readonly input_tokens: number;
+  readonly cost_micros: number;
+  /** The latency of the requests that were not rolled up; null when there are none. */
+  readonly latency_ms: LatencyPercentiles | null;
+  /** The number of requests that exist only in daily totals, which have no latencies. */
+  readonly rolled_up_requests: number;
+}
 
 /** The requests to add up, and the span of the buckets. */
 export interface SeriesQuestion extends Omit<UsageFilter, 'from_ms' | 'to_ms'>, Span {

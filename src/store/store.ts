@@ -1,12 +1,12 @@
-import type { AccountRecords } from './accounts/account-records.ts';
-import type { InvitationRecords } from './accounts/invitation-records.ts';
-import type { KeyRecords } from './accounts/key-records.ts';
-import type { AuditLogRecords } from './audit-log/audit-log-records.ts';
-import type { CatalogRecords } from './catalog/catalog-records.ts';
-import type { IdempotencyRecords } from './idempotency/idempotency-records.ts';
-import type { LedgerRecords } from './ledger/ledger-records.ts';
-import type { PaymentRecords } from './payments/payment-records.ts';
-import type { UsageRecords } from './usage/usage-records.ts';
+import type { AccountRecords } from './account-records.ts';
+import type { AuditLogRecords } from './audit-log-records.ts';
+import type { CatalogRecords } from './catalog-records.ts';
+import type { IdempotencyRecords } from './idempotency-records.ts';
+import type { InvitationRecords } from './invitation-records.ts';
+import type { KeyRecords } from './key-records.ts';
+import type { LedgerRecords } from './ledger-records.ts';
+import type { PaymentRecords } from './payment-records.ts';
+import type { UsageRecords } from './usage-records.ts';
 
 /** The stored data, as one transaction (or a single read) sees it. */
 export interface Records {

@@ -1,4 +1,4 @@
-import type { Role } from './roles.ts';
+import type { Role } from '../contract/roles.ts';
 
 /** A person who can be a member of organizations. */
 export interface User {

@@ -1,6 +1,6 @@
-import type { Actor } from '../accounts/actor.ts';
-import { requireOperator } from '../accounts/permissions.ts';
-import type { RecentProblem, RecentProblems } from './problems.ts';
+import type { Actor } from '../access/actor.ts';
+import { requireOperator } from '../access/permissions.ts';
+import type { RecentProblem, RecentProblems } from '../problems/problems.ts';
 
 /**
  * Returns the last problems since the start, newest first, or those of one request (operator only). Throws

@@ -1,7 +1,5 @@
 import pino from 'pino';
-import type { ErrorCode } from '../errors.ts';
-import type { Cause } from '../problems/causes.ts';
-import type { ProblemStep } from '../problems/problems.ts';
+import type { ProblemLine } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import type { LogLevel } from './log-level.ts';
 import { type BoundedOutput, standardOutput } from './standard-output.ts';
@@ -28,24 +26,6 @@ export interface RequestLine {
   readonly organization_id: string | null;
   readonly project_id: string | null;
   readonly key_id: string | null;
-}
-
-/** The log line of a failure that is our own fault: metadata only. */
-export interface ProblemLine {
-  /** The request's `x-request-id`; null for background work. */
-  readonly request_id: string | null;
-  readonly step: ProblemStep;
-  readonly code: ErrorCode | null;
-  /** The id of the failed model. */
-  readonly model?: string | undefined;
-  /** The classes and codes of the causes, outermost first. */
-  readonly error: string;
-  /** Present in the first line of a kind. */
-  readonly causes?: readonly Cause[];
-  /** Present in a later line: the request whose line has the causes. */
-  readonly same_as?: string | null;
-  /** Present in the line that sums up background work: the number of repeated failures. */
-  readonly repeated?: number;
 }
 
 /**
