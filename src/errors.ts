@@ -259,6 +259,10 @@ export const SIGN_IN_ERRORS = {
     status: 403,
     message: 'Verify your email address first: the link is in the mail that we sent.',
   },
+  wrong_code: { status: 403, message: 'The code is wrong, or was used already.', param: 'code' },
+  second_factor_ended: { status: 409, message: 'This sign-in has ended: enter your password again.' },
+  no_second_factor: { status: 409, message: 'Two-step sign-in is off.' },
+  second_factor_exists: { status: 409, message: 'Two-step sign-in is on already.' },
   password_too_short: {
     status: 422,
     message: 'A password must have at least 10 characters.',

@@ -18,6 +18,7 @@ const ID_PREFIXES = {
   session: 'sess',
   sign_in_account: 'acct',
   verification: 'ver',
+  second_factor: 'factor',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

@@ -2,7 +2,7 @@ import type { DBAdapterInstance } from 'better-auth';
 import { drizzleAdapter } from 'better-auth/adapters/drizzle';
 import { boolean, customType, pgTable } from 'drizzle-orm/pg-core';
 import type { Executor } from './connection.ts';
-import { text } from './schema.ts';
+import { integer, text } from './schema.ts';
 
 /** A time column that better-auth reads and writes as a `Date`. */
 const time = customType<{ data: Date; driverData: string | number }>({
@@ -24,6 +24,7 @@ const MODELS = {
     email: requiredText('email'),
     emailVerified: boolean('email_verified').notNull(),
     isOperator: boolean('is_operator').notNull(),
+    twoFactorEnabled: boolean('has_second_factor').notNull(),
     createdAt: requiredTime('created_at_ms'),
     updatedAt: requiredTime('updated_at_ms'),
   }),
@@ -45,6 +46,15 @@ const MODELS = {
     password: text('password_hash'),
     createdAt: requiredTime('created_at_ms'),
     updatedAt: requiredTime('updated_at_ms'),
+  }),
+  twoFactor: pgTable('second_factors', {
+    id: text('id').primaryKey(),
+    userId: requiredText('user_id'),
+    secret: requiredText('secret_encrypted'),
+    backupCodes: requiredText('recovery_codes_encrypted'),
+    verified: boolean('is_confirmed').notNull(),
+    failedVerificationCount: integer('failures').notNull(),
+    lockedUntil: time('locked_until_ms'),
   }),
   verification: pgTable('verifications', {
     id: text('id').primaryKey(),

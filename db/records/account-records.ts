@@ -21,6 +21,7 @@ import {
   organizations,
   projectMonths,
   projects,
+  secondFactors,
   sessions,
   signInAccounts,
   tierChanges,
@@ -88,6 +89,7 @@ export class SqlAccountRecords implements AccountRecords {
   ): Promise<void> {
     await this.#executor.transaction(async (transaction) => {
       await transaction.delete(sessions).where(eq(sessions.user_id, user_id));
+      await transaction.delete(secondFactors).where(eq(secondFactors.user_id, user_id));
       await transaction.delete(signInAccounts).where(eq(signInAccounts.user_id, user_id));
       await transaction.delete(verifications).where(eq(verifications.value, user_id));
       await transaction
@@ -97,11 +99,22 @@ export class SqlAccountRecords implements AccountRecords {
           name,
           email_verified: false,
           is_operator: false,
+          has_second_factor: false,
           updated_at_ms: deleted_at_ms,
           deleted_at_ms,
         })
         .where(eq(users.id, user_id));
     });
+  }
+
+  async deleteSecondFactor(user_id: string): Promise<boolean> {
+    await this.#executor.delete(secondFactors).where(eq(secondFactors.user_id, user_id));
+    const having = await this.#executor
+      .update(users)
+      .set({ has_second_factor: false })
+      .where(and(eq(users.id, user_id), eq(users.has_second_factor, true)))
+      .returning({ id: users.id });
+    return having.length > 0;
   }
 
   async renameUser(user_id: string, name: string): Promise<void> {
@@ -239,6 +252,7 @@ export class SqlAccountRecords implements AccountRecords {
         name: users.name,
         role: members.role,
         created_at_ms: members.created_at_ms,
+        has_second_factor: users.has_second_factor,
       })
       .from(members)
       .innerJoin(users, eq(users.id, members.user_id))

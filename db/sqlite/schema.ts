@@ -64,6 +64,8 @@ export const users = sqliteTable('users', {
   is_operator: integer({ mode: 'boolean' }).notNull().default(false),
   updated_at_ms: integer().notNull().default(0),
   deleted_at_ms: integer(),
+  /** True if a sign-in needs a code beside the password. */
+  has_second_factor: integer({ mode: 'boolean' }).notNull().default(false),
 });
 
 /** Owners of credit and tier. The audit checks the stored balances against the ledger. */
@@ -604,14 +606,34 @@ export const signInAccounts = sqliteTable(
   ],
 );
 
-/** Mailed links that were not followed yet, to verify an address or reset a password. */
+/**
+ * The apps that show codes for sign-in (TOTP), and the codes that replace a lost one. Both are encrypted with the
+ * console's secret.
+ */
+export const secondFactors = sqliteTable(
+  'second_factors',
+  {
+    id: text().primaryKey(),
+    user_id: userReference().unique(),
+    secret_encrypted: text().notNull(),
+    recovery_codes_encrypted: text().notNull(),
+    /** False until a first code has proved that the app has the secret. */
+    is_confirmed: integer({ mode: 'boolean' }).notNull().default(false),
+    /** The wrong codes at sign-in since the last right one. */
+    failures: integer().notNull().default(0),
+    locked_until_ms: integer(),
+  },
+  (table) => [check('second_factors_failures', sql`${table.failures} >= 0`)],
+);
+
+/** Mailed links that were not followed yet, and sign-ins that wait for their second factor. */
 export const verifications = sqliteTable(
   'verifications',
   {
     id: text().primaryKey(),
-    /** A hash of the link's purpose and token. */
+    /** A hash of the purpose and the token. */
     identifier_hash: text().notNull(),
-    /** The id of the user. */
+    /** The id of the user, or a number of wrong codes. */
     value: text().notNull(),
     created_at_ms: integer().notNull(),
     updated_at_ms: integer().notNull(),

@@ -21,6 +21,7 @@ const MODELS = {
     email: requiredText('email'),
     emailVerified: integer('email_verified', { mode: 'boolean' }).notNull(),
     isOperator: integer('is_operator', { mode: 'boolean' }).notNull(),
+    twoFactorEnabled: integer('has_second_factor', { mode: 'boolean' }).notNull(),
     createdAt: requiredTime('created_at_ms'),
     updatedAt: requiredTime('updated_at_ms'),
   }),
@@ -42,6 +43,15 @@ const MODELS = {
     password: text('password_hash'),
     createdAt: requiredTime('created_at_ms'),
     updatedAt: requiredTime('updated_at_ms'),
+  }),
+  twoFactor: sqliteTable('second_factors', {
+    id: text('id').primaryKey(),
+    userId: requiredText('user_id'),
+    secret: requiredText('secret_encrypted'),
+    backupCodes: requiredText('recovery_codes_encrypted'),
+    verified: integer('is_confirmed', { mode: 'boolean' }).notNull(),
+    failedVerificationCount: integer('failures').notNull(),
+    lockedUntil: time('locked_until_ms'),
   }),
   verification: sqliteTable('verifications', {
     id: text('id').primaryKey(),

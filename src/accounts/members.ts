@@ -1,7 +1,7 @@
 import type { Actor } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
 import { AccountError } from '../access/errors.ts';
-import { requirePermission } from '../access/permissions.ts';
+import { permits, requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { mayTouchRole, type Role } from '../contract/roles.ts';
 import type { Member, MemberRef } from '../store/account-records.ts';
@@ -10,14 +10,21 @@ import { revokeInvitationsOf } from './inviters.ts';
 
 type Accounts = Pick<Records, 'accounts'>;
 
+/** A member of a list. Only owners and admins see who has a second factor; others have null. */
+export interface ListedMember extends Omit<Member, 'has_second_factor'> {
+  readonly has_second_factor: boolean | null;
+}
+
 /** Returns the members of an organization in the order in which they joined. Rejects with `not_found`. */
 export async function listMembers(
   { store }: AccountContext,
   actor: Actor,
   organization_id: string,
-): Promise<Member[]> {
+): Promise<ListedMember[]> {
   await requirePermission(store, actor, organization_id, 'see');
-  return store.accounts.membersOf(organization_id);
+  const may_manage = await permits(store, actor, organization_id, 'manage_members');
+  const members = await store.accounts.membersOf(organization_id);
+  return members.map((member) => (may_manage ? member : { ...member, has_second_factor: null }));
 }
 
 /**

@@ -47,6 +47,10 @@ export const AUDIT_LOG_ACTIONS = {
   'invitation.revoke': { object: 'invitation', sentence: 'Revoked an invitation.' },
   'invitation.accept': { object: 'invitation', sentence: 'Accepted an invitation and became a member.' },
   'account.delete': { object: 'user', sentence: 'Deleted their account.' },
+  'second_factor.add': { object: 'user', sentence: 'Turned two-step sign-in on.' },
+  'second_factor.remove': { object: 'user', sentence: 'Turned two-step sign-in off.' },
+  'second_factor.recovery_codes': { object: 'user', sentence: 'Made new recovery codes.' },
+  'second_factor.recover': { object: 'user', sentence: 'Signed in with a recovery code.' },
   'operator.grant': { object: 'user', sentence: 'Gave a user the power of the operator.' },
   'operator.withdraw': { object: 'user', sentence: 'Took the power of the operator from a user.' },
   'top_up.start': { object: 'payment', sentence: 'Started a top-up.' },
@@ -77,6 +81,10 @@ export type AuditLogAction = keyof typeof AUDIT_LOG_ACTIONS;
 /** The acts on the service or on an account, which are in no organization's audit log. */
 export const SERVICE_ACTIONS: readonly AuditLogAction[] = [
   'account.delete',
+  'second_factor.add',
+  'second_factor.remove',
+  'second_factor.recovery_codes',
+  'second_factor.recover',
   'operator.grant',
   'operator.withdraw',
   'payment_event.dismiss',

@@ -41,9 +41,9 @@ interface OpenedSide<Side> {
   readonly rows: Side;
   /** The number of holds that its last service left open, which are now released. */
   readonly released_holds: number;
-  /** The secret that signs session cookies, where it is in a file; null for none. */
+  /** The secret that signs session cookies and encrypts second factors; null for none. */
   readonly console_secret: string | null;
-  /** Stores the other side's secret, so that all sessions stay valid. */
+  /** Stores the other side's secret, so that all sessions and second factors stay valid. */
   readonly keepSecret: (secret: string) => Promise<unknown>;
   readonly describe: (error: unknown) => string | null;
   close(): Promise<void>;
@@ -173,7 +173,7 @@ async function openPostgresSide(
     rows: new PostgresRows(database.db, database.name),
     // Nodes release each other's holds; open ones are refused.
     released_holds: 0,
-    console_secret: null,
+    console_secret: is_target ? null : await secrets.storedConsoleSecret(database.db),
     keepSecret: (secret) => secrets.consoleSecret(database.db, secret),
     describe: (error) => describePostgresError(database.name, error),
     close: () => database.close(),
@@ -205,8 +205,7 @@ async function openSqliteSide(
     const describe = (error: unknown) => describeDatabaseError(path, error);
     const has_secret = existsSync(join(directory, SECRET_FILE));
     const console_secret = has_secret ? consoleSecret(directory) : null;
-    // A data directory gets its own secret at the next start.
-    const keepSecret = () => Promise.resolve();
+    const keepSecret = (secret: string) => Promise.try(() => consoleSecret(directory, secret));
     return { rows: new SqliteRows(opened), released_holds, console_secret, keepSecret, describe, close };
   } catch (error) {
     await close();

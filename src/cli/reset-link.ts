@@ -1,3 +1,5 @@
+import { OPERATOR } from '../access/actor.ts';
+import { removeSecondFactor } from '../accounts/second-factors.ts';
 import { SERVICE_URL, type Values } from '../config/settings.ts';
 import { Links } from '../console/people/links.ts';
 import { resetLink } from '../console/people/reset-link.ts';
@@ -7,12 +9,16 @@ import { userByEmail } from './lookup.ts';
 import { printLine } from './output.ts';
 import { findAddress } from './server-addresses.ts';
 
-/** Prints a link with which the user of that address sets a password. Rejects with `not_found`. */
+/**
+ * Prints a link with which the user of that address sets a password. Removes the user's second factor, because who needs
+ * the operator's help may have lost both. Rejects with `not_found`.
+ */
 export async function printResetLink(
   options: DataOptions & Values<'publicUrl' | 'url'>,
   email: string,
 ): Promise<void> {
-  const { user, link } = await withData(options, async ({ database, store, clock, identifiers }) => {
+  const { user, link, had_second_factor } = await withData(options, async (context) => {
+    const { database, store, clock, identifiers } = context;
     const found = await userByEmail({ store }, email);
     const { publicUrl, url = findAddress(options.data, 'service') } = options;
     const parts = {
@@ -22,8 +28,10 @@ export async function printResetLink(
       clock,
       identifiers,
     };
-    return { user: found, link: await resetLink(parts, found.id) };
+    const had = await removeSecondFactor(context, OPERATOR, found.id);
+    return { user: found, link: await resetLink(parts, found.id), had_second_factor: had };
   });
+  if (had_second_factor) printLine('The second factor is removed: the new password alone signs in.');
   printLine(`${user.name} <${user.email}> sets a password by this link, once, within an hour:`);
   printLine(link);
 }

@@ -64,7 +64,8 @@ export function registerUsers(program: Command): void {
   addSettings(
     dataCommand(parent, {
       usage: 'reset',
-      description: 'print a link with which a user sets a password for the console',
+      description:
+        'print a link with which a user sets a password for the console, and remove their second factor',
       example: 'tds user reset ada@example.com --public-url https://tds.example.com',
     }),
     ['publicUrl', 'url'],

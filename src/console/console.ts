@@ -3,6 +3,7 @@ import { AccountError } from '../access/errors.ts';
 import { deleteAccount } from '../accounts/delete-account.ts';
 import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/invitations.ts';
 import { ensurePersonalOrganization } from '../accounts/organizations.ts';
+import { noteSecondFactor } from '../accounts/second-factors.ts';
 import { DAY_MS } from '../clock.ts';
 import { type RequestContext, RequestContexts } from '../http/context.ts';
 import { API_PREFIX, consoleApi } from './api/api.ts';
@@ -61,6 +62,7 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
       ensurePersonalOrganization: (user_id) => ensurePersonalOrganization(base, user_id),
       deleteAccount: (user_id) => deleteAccount(base, { kind: 'user', user_id }),
       invitedAddress: (token) => invitedAddress(base, token),
+      noteSecondFactor: (user_id, action) => noteSecondFactor(base, { kind: 'user', user_id }, action),
     },
   });
   const services: ConsoleServices = {

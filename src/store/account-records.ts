@@ -101,6 +101,8 @@ export interface Member {
   readonly name: string;
   readonly role: Role;
   readonly created_at_ms: number;
+  /** True if their sign-in needs a code beside the password. */
+  readonly has_second_factor: boolean;
 }
 
 /** A group of keys and usage; null for no limit. */
@@ -139,6 +141,8 @@ export interface AccountRecords {
   standingOf(user_id: string): Promise<UserStanding | undefined>;
   insertUser(user: User): Promise<void>;
   renameUser(user_id: string, name: string): Promise<void>;
+  /** Deletes a user's second factor; false where the user has none that is confirmed. */
+  deleteSecondFactor(user_id: string): Promise<boolean>;
   /** Removes a user's name, address, operator's power, sessions and ways to sign in; the row stays. */
   anonymizeUser(
     user_id: string,

@@ -60,7 +60,9 @@ describe.each(DATABASES)('deleting an account, $name', ({ open }) => {
   describe('the user', () => {
     test('keeps a row without name and address; sessions, passwords and mailed links go', async () => {
       const { user_id } = ada;
-      await database.run('UPDATE users SET is_operator = true, email_verified = true');
+      await database.run(
+        'UPDATE users SET is_operator = true, email_verified = true, has_second_factor = true',
+      );
       await addSignIn(database, user_id);
       expect(await attempt()).toBe('ok');
       expect(await userRow()).toMatchObject({
@@ -70,7 +72,8 @@ describe.each(DATABASES)('deleting an account, $name', ({ open }) => {
         is_operator: false,
         deleted_at_ms: context.clock.now_ms(),
       });
-      for (const table of ['sessions', 'sign_in_accounts', 'verifications']) {
+      expect(await database.count('users WHERE has_second_factor')).toBe(0);
+      for (const table of ['sessions', 'sign_in_accounts', 'second_factors', 'verifications']) {
         expect(await database.count(table)).toBe(0);
       }
       expect(JSON.stringify(await database.everything())).not.toContain('ada@example.com');

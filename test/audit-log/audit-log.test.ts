@@ -20,6 +20,7 @@ import {
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, renameProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { noteSecondFactor, removeSecondFactor } from '../../src/accounts/second-factors.ts';
 import { AUDIT_LOG_ACTIONS, type AuditLogAction, SERVICE_ACTIONS } from '../../src/audit-log/actions.ts';
 import { listAuditLog } from '../../src/audit-log/list.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
@@ -286,6 +287,28 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
     act: ({ context, invitation }, actor) => acceptInvitation(context, actor, invitation.token),
     // Everyone else is a member already.
     may: ['stranger'],
+  },
+  'second_factor.add': {
+    act: ({ context }, actor) => noteSecondFactor(context, actor, 'second_factor.add'),
+    may: USERS,
+    is_of_service: true,
+  },
+  'second_factor.recovery_codes': {
+    act: ({ context }, actor) => noteSecondFactor(context, actor, 'second_factor.recovery_codes'),
+    may: USERS,
+    is_of_service: true,
+  },
+  'second_factor.recover': {
+    act: ({ context }, actor) => noteSecondFactor(context, actor, 'second_factor.recover'),
+    may: USERS,
+    is_of_service: true,
+  },
+  'second_factor.remove': {
+    prepare: ({ db, member }) =>
+      db.update(users).set({ has_second_factor: true }).where(eq(users.id, member.user_id)).run(),
+    act: ({ context, member }, actor) => removeSecondFactor(context, actor, member.user_id),
+    may: OPERATORS,
+    is_of_service: true,
   },
   'operator.grant': {
     act: ({ context, guest }, actor) =>

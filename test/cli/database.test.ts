@@ -97,10 +97,13 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     expect(copies).toEqual([listed, listed]);
   });
 
-  test('takes along what signs the sessions of the console, so that nobody has to sign in again', async () => {
+  test('takes along the secret of the console, there and back, so that sessions and second factors stay', async () => {
     const secret = secretOfDirectory(data);
     expect((await copy()).code).toBe(0);
     expect(await secretOfNodes(db)).toBe(secret);
+    const back = join(root.path, 'back');
+    expect((await copy(postgres.url, back)).code).toBe(0);
+    expect(secretOfDirectory(back)).toBe(secret);
   });
 
   test('mixes nothing into data that is there', async () => {

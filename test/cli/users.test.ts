@@ -5,6 +5,7 @@ import { users } from '../../db/sqlite/schema.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { PASSWORD, sessionOf, signedIn, signInOn, visit } from '../console/support.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { appCode } from '../support/totp.ts';
 import { tds } from './support.ts';
 
 setDefaultTimeout(60_000);
@@ -61,6 +62,26 @@ test('user reset prints a link by which the user sets a password, once', async (
   await expect(sign_in.reset(visit(), { token, new_password: PASSWORD })).rejects.toMatchObject({
     code: 'link_ended',
   });
+  await sign_in.close();
+  db.$client.close();
+});
+
+test('user reset removes a second factor that is lost, says so, and the audit log has it', async () => {
+  const db = openDatabase(join(directory.path, 'tds.sqlite'));
+  const sign_in = signInOn(db);
+  const cookies = await signedIn(sign_in);
+  const given = { email: 'ada@example.com', password: PASSWORD };
+  const { app_url } = await sign_in.second_factors.begin(visit(cookies), given);
+  await sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) });
+  expect((await sign_in.signIn(visit(), given)).needs_second_factor).toBe(true);
+  const [said, ...rest] = (await run('reset', 'ada@example.com')).stdout.split('\n');
+  expect(said).toBe('The second factor is removed: the new password alone signs in.');
+  expect(rest.join()).toContain('/console/reset#token=');
+  expect((await sign_in.signIn(visit(), given)).needs_second_factor).toBe(false);
+  const acts = db.$client
+    .query("SELECT action, user_id FROM trail_entries WHERE action LIKE 'second_factor.%'")
+    .all();
+  expect(acts).toEqual([{ action: 'second_factor.remove', user_id: null }]);
   await sign_in.close();
   db.$client.close();
 });

@@ -205,6 +205,7 @@ test('a field with any JSON in the place of a text is refused, and is no failure
 test.each([
   ['sign-in', 401, { email: 'ada\0@example.com', password: PASSWORD }],
   ['verification', 422, { email: 'ada\0@example.com' }],
+  ['second-factor', 409, { code: 'a\0b' }],
   ['reset-request', 422, { email: 'ada\0@example.com' }],
   ['verify', 409, { token: 'a\0b', password: PASSWORD }],
   ['reset', 409, { token: 'a\0b', new_password: PASSWORD }],

@@ -111,6 +111,7 @@ describe('sign-up by an invitation', () => {
     ensurePersonalOrganization: () => Promise.resolve(),
     deleteAccount: () => Promise.resolve(),
     invitedAddress: (token: string) => Promise.resolve(token === 'inv' ? EMAIL : null),
+    noteSecondFactor: () => Promise.resolve(),
   };
 
   test.each(['open', 'invited'] as const)(
@@ -658,6 +659,7 @@ describe('deleting the account', () => {
           return Promise.resolve();
         },
         invitedAddress: () => Promise.resolve(null),
+        noteSecondFactor: () => Promise.resolve(),
       },
     });
     const cookies = await signedIn(sign_in);
@@ -682,6 +684,7 @@ describe('deleting the account', () => {
         ensurePersonalOrganization: () => Promise.resolve(),
         deleteAccount: () => Promise.reject(new AccountError('last_owner')),
         invitedAddress: () => Promise.resolve(null),
+        noteSecondFactor: () => Promise.resolve(),
       },
     });
     const cookies = await signedIn(sign_in);

@@ -103,6 +103,7 @@ function partsOn(database: SignInParts['database'], store: Store): SignInParts {
       ensurePersonalOrganization: (user_id) => ensurePersonalOrganization({ store, ...context }, user_id),
       deleteAccount: () => Promise.reject(new Error('no test deletes an account')),
       invitedAddress: () => Promise.resolve(null),
+      noteSecondFactor: () => Promise.resolve(),
     },
     ...context,
     problems: { report: () => undefined },

@@ -12,6 +12,7 @@ import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import {
   auditLogEntries,
   ledgerEntries,
+  secondFactors,
   sessions,
   signInAccounts,
   verifications,
@@ -292,6 +293,15 @@ class History extends TemporaryDatabase {
     this.db
       .insert(signInAccounts)
       .values({ ...account, ...times })
+      .run();
+    const codes = {
+      secret_encrypted: user_agent.replaceAll('\u0000', ''),
+      recovery_codes_encrypted: '$ba$1$x',
+    };
+    this.db
+      .insert(secondFactors)
+      .values({ id, user_id, ...codes, failures: pick % 3, locked_until_ms: created_at_ms })
+      .onConflictDoNothing()
       .run();
     const verification = { id, identifier_hash: id, value: user_id, expires_at_ms: created_at_ms };
     this.db

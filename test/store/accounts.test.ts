@@ -99,10 +99,11 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
     const signInsOf = async (user_id: string) => [
       await database.count(`sessions WHERE user_id = '${user_id}'`),
       await database.count(`sign_in_accounts WHERE user_id = '${user_id}'`),
+      await database.count(`second_factors WHERE user_id = '${user_id}'`),
       await database.count(`verifications WHERE value = '${user_id}'`),
     ];
 
-    test('keeps its row, and loses name, address, power, sessions, passwords and links', async () => {
+    test('keeps its row, and loses name, address, power, sessions, passwords, second factor and links', async () => {
       await addUsers('ada', 'bob');
       await addSignIns();
       await accounts.writeOperator('ada', true);
@@ -118,8 +119,8 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
       });
       expect(await accounts.findUser('bob')).toEqual(newUser('bob'));
       expect([await signInsOf('ada'), await signInsOf('bob')]).toEqual([
-        [0, 0, 0],
-        [1, 1, 1],
+        [0, 0, 0, 0],
+        [1, 1, 1, 1],
       ]);
     });
 
@@ -128,7 +129,7 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
       await addSignIns();
       await expect(accounts.anonymizeUser('ada', { ...gone, email: 'bob@example.com' })).rejects.toThrow();
       expect(await accounts.findUser('ada')).toEqual(newUser('ada'));
-      expect(await signInsOf('ada')).toEqual([1, 1, 1]);
+      expect(await signInsOf('ada')).toEqual([1, 1, 1, 1]);
     });
   });
 
@@ -468,8 +469,35 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
         name: 'Name of bob',
         role: 'billing',
         created_at_ms: 9,
+        has_second_factor: false,
       });
       expect(await accounts.membersOf('other')).toEqual([]);
+    });
+
+    test('are listed with their second factor, which is deleted of one user alone, once', async () => {
+      for (const user_id of ['ada', 'bob']) {
+        await accounts.insertMember({ ...ada, user_id, role: 'reader', created_at_ms: 1 });
+        await addSignIn(database, user_id);
+        await database.run(`UPDATE users SET has_second_factor = true WHERE id = '${user_id}'`);
+      }
+      const listed = async () =>
+        (await accounts.membersOf('org')).map(({ user_id, has_second_factor }) => [
+          user_id,
+          has_second_factor,
+        ]);
+      expect(await listed()).toEqual([
+        ['ada', true],
+        ['bob', true],
+      ]);
+      expect([await accounts.deleteSecondFactor('ada'), await accounts.deleteSecondFactor('ada')]).toEqual([
+        true,
+        false,
+      ]);
+      expect(await listed()).toEqual([
+        ['ada', false],
+        ['bob', true],
+      ]);
+      expect(await database.count('second_factors')).toBe(1);
     });
 
     test('are counted: of an organization, with a role, and the organizations that a user owns', async () => {

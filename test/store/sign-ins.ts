@@ -1,12 +1,14 @@
 import type { OpenDatabase } from './databases.ts';
 
-/** Inserts a session, a password and a mailed link of a user. */
+/** Inserts a session, a password, a second factor and a mailed link of a user. */
 export async function addSignIn(database: Pick<OpenDatabase, 'run'>, user_id: string): Promise<void> {
   await database.run(`INSERT INTO sessions (id, user_id, token_sha256, created_at_ms, last_seen_at_ms, expires_at_ms)
     VALUES ('${user_id}', '${user_id}', '${user_id.padEnd(64, '0')}', 1, 1, 2)`);
   await database.run(`INSERT INTO sign_in_accounts
     (id, user_id, provider, external_id, password_hash, created_at_ms, updated_at_ms)
     VALUES ('${user_id}', '${user_id}', 'credential', '${user_id}', 'x', 1, 1)`);
+  await database.run(`INSERT INTO second_factors (id, user_id, secret_encrypted, recovery_codes_encrypted)
+    VALUES ('${user_id}', '${user_id}', 'x', 'x')`);
   await database.run(`INSERT INTO verifications (id, identifier_hash, value, created_at_ms, updated_at_ms, expires_at_ms)
     VALUES ('${user_id}', 'x', '${user_id}', 1, 1, 2)`);
 }

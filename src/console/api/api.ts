@@ -29,6 +29,7 @@ import {
   refusedChange,
   refusedWhileAway,
 } from './refusals.ts';
+import { secondFactorRoutes } from './second-factor.ts';
 import type { ConsoleServices } from './services.ts';
 import { sessionRoutes } from './session.ts';
 import { usageRoutes } from './usage.ts';
@@ -93,6 +94,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       })
       .use(sessionRoutes(services, contexts))
       .use(accountRoutes(services, contexts))
+      .use(secondFactorRoutes(services, contexts))
       .use(organizationRoutes(services))
       .use(invitationRoutes(services))
       .use(offeredInvitationRoutes(services, contexts))

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { changeRole, listMembers, removeMember } from '../../accounts/members.ts';
-import { answerOf, Done, Id, OrganizationParams, RoleSchema, Time } from './schemas.ts';
+import { answerOf, Done, Id, nullable, OrganizationParams, RoleSchema, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -11,6 +11,7 @@ const Member = answerOf({
   name: Type.String(),
   role: RoleSchema,
   created_at_ms: Time,
+  has_second_factor: nullable(Type.Boolean()),
 });
 
 const MemberParams = Type.Object({ organization_id: Id, user_id: Id });

@@ -22,6 +22,9 @@ export const Email = Type.String({ maxLength: 1_000 });
 /** A person's input for a password; sign-in bounds it exactly. */
 export const Password = Type.String({ maxLength: 1_000 });
 
+/** A code of an authenticator app, or a recovery code. */
+export const Code = Type.String({ minLength: 1, maxLength: 100 });
+
 /** The token of a mailed link. */
 export const Token = Type.String({ minLength: 1, maxLength: 1_000 });
 

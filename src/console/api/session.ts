@@ -4,7 +4,7 @@ import type { RequestContexts } from '../../http/context.ts';
 import type { SignedIn } from '../people/sign-in.ts';
 import { giveCookies } from './cookies.ts';
 import { requireToken } from './own-page.ts';
-import { answerOf, Done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
+import { answerOf, Code, Done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { visitOf } from './visit.ts';
 
@@ -36,10 +36,7 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
       '/session',
       async ({ request, set }) => {
         const session = await sign_in.sessionOf(request.headers);
-        if (session === null) {
-          const has_ended = await sign_in.isCookieSigned(request.headers);
-          return { user: null, sign_up: sign_in.sign_up, has_ended };
-        }
+        if (session === null) return await nobody(services, request.headers);
         giveCookies(set, session);
         return shown(session, await organizationsOf(services, session.user_id));
       },
@@ -79,10 +76,22 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
     .post(
       '/sign-in',
       async ({ request, set, body }) => {
-        giveCookies(set, await sign_in.signIn(visit(request), body));
+        const { needs_second_factor, ...cookies } = await sign_in.signIn(visit(request), body);
+        giveCookies(set, cookies);
+        return needs_second_factor ? { needs_second_factor: true as const } : { done: true as const };
+      },
+      {
+        body: Type.Object({ email: Email, password: Password }),
+        response: Type.Union([Done, answerOf({ needs_second_factor: Type.Literal(true) })]),
+      },
+    )
+    .post(
+      '/second-factor',
+      async ({ request, set, body }) => {
+        giveCookies(set, await sign_in.finishSignIn(visit(request), body));
         return { done: true as const };
       },
-      { body: Type.Object({ email: Email, password: Password }), response: Done },
+      { body: Type.Object({ code: Code }), response: Done },
     )
     .post(
       '/sign-out',
@@ -110,6 +119,10 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
       },
       { body: Type.Object({ token: Token, new_password: Password }), response: Done },
     );
+}
+
+async function nobody({ sign_in }: Pick<ConsoleServices, 'sign_in'>, headers: Headers) {
+  return { user: null, sign_up: sign_in.sign_up, has_ended: await sign_in.isCookieSigned(headers) };
 }
 
 async function organizationsOf({ store }: Pick<ConsoleServices, 'store'>, user_id: string) {

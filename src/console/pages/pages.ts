@@ -8,7 +8,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: '/console/verify', audience: 'anyone', load: () => import('./verify.tsx') },
   { path: '/console/reset', audience: 'anyone', load: () => import('./reset.tsx') },
   { path: '/console/invitation', audience: 'anyone', load: () => import('./invitation.tsx') },
-  { path: '/console/account', audience: 'signed_in', load: () => import('./account.tsx') },
+  { path: '/console/account', audience: 'signed_in', load: () => import('./account/account.tsx') },
   {
     path: '/console/o/:organization_id/overview',
     audience: 'organization',

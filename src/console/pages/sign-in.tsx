@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { CodeField } from './account/code-field.tsx';
 import { api, asApiError, call } from './client.ts';
 import { Button } from './components/button.tsx';
 import { CurrentPasswordField } from './components/current-password.tsx';
@@ -7,6 +8,7 @@ import { Form } from './components/form.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
 import { attempt, showToast } from './components/toast.tsx';
+import { focusContent } from './focus-content.ts';
 import { safeReturnPath } from './paths.ts';
 import { navigate, query } from './router.ts';
 import { loadSession, session } from './session.ts';
@@ -14,9 +16,15 @@ import { loadSession, session } from './session.ts';
 /** Sign-in with e-mail and password, followed by the requested page. */
 export default function SignIn() {
   const wanted = query.value.get('return');
+  const [is_waiting, setWaiting] = useState(false);
   const [unverified_email, setUnverifiedEmail] = useState<string>();
   const is_open = session.value.state === 'signed_out' && session.value.sign_up === 'open';
   const has_ended = session.value.state === 'signed_out' && session.value.has_ended;
+  const goOn = async () => {
+    await loadSession();
+    navigate(safeReturnPath(wanted, location.origin) + location.hash, { replace: true });
+  };
+  if (is_waiting) return <SecondStep onDone={goOn} onStartAgain={() => setWaiting(false)} />;
   return (
     <>
       <PageHeader
@@ -36,13 +44,13 @@ export default function SignIn() {
           const email = values.text('email');
           setUnverifiedEmail(undefined);
           try {
-            await call(api['sign-in'].post({ email, password: values.exact('password') }));
+            const step = await call(api['sign-in'].post({ email, password: values.exact('password') }));
+            if ('needs_second_factor' in step) setWaiting(true);
+            else await goOn();
           } catch (error) {
             if (asApiError(error).code === 'email_not_verified') setUnverifiedEmail(email);
             throw error;
           }
-          await loadSession();
-          navigate(safeReturnPath(wanted, location.origin) + location.hash, { replace: true });
         }}
       >
         <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
@@ -52,6 +60,38 @@ export default function SignIn() {
       <p class="form-links">
         <a href="/console/reset">Forgot your password?</a>
         {is_open && <a href="/console/sign-up">Create an account</a>}
+      </p>
+    </>
+  );
+}
+
+/** The code of the app, or a recovery code, after the right password. */
+function SecondStep({
+  onDone,
+  onStartAgain,
+}: {
+  readonly onDone: () => Promise<void>;
+  readonly onStartAgain: () => void;
+}) {
+  // The pressed button is gone with the first step.
+  useEffect(focusContent, []);
+  return (
+    <>
+      <PageHeader title="Enter your code" description="From the authenticator app on your phone." />
+      <Form
+        submit="Sign in"
+        fields={['code']}
+        onSubmit={async (values) => {
+          await call(api['second-factor'].post({ code: values.text('code') }));
+          await onDone();
+        }}
+      >
+        <CodeField help="Without your phone, enter one of your recovery codes." />
+      </Form>
+      <p class="form-links">
+        <Button kind="quiet" onClick={onStartAgain}>
+          Start again
+        </Button>
       </p>
     </>
   );

@@ -23,6 +23,7 @@ const BY_ADDRESS = {
 const BY_ACCOUNT = {
   password: { at_once: 10, refill_ms: MINUTE_MS },
   own_password: { at_once: 10, refill_ms: MINUTE_MS },
+  second_factor: { at_once: 10, refill_ms: MINUTE_MS },
   mailbox: { at_once: 5, refill_ms: 10 * MINUTE_MS },
   changes: { at_once: 120, refill_ms: MS_PER_S / 2 },
   changes_of_day: { at_once: 2_000, refill_ms: DAY_MS / 2_000 },

@@ -1,7 +1,9 @@
-import type { DBAdapterInstance, User } from 'better-auth';
-import { parseCookies } from 'better-auth/cookies';
+import type { BetterAuthPlugin, DBAdapterInstance, User } from 'better-auth';
+import { createAuthEndpoint } from 'better-auth/api';
+import { parseCookies, setSessionCookie } from 'better-auth/cookies';
 import { constantTimeEqual, makeSignature } from 'better-auth/crypto';
 import { betterAuth } from 'better-auth/minimal';
+import { twoFactor } from 'better-auth/plugins/two-factor';
 import type { Identifiers, IdKind } from '../../identifiers.ts';
 import { withHashedTokens } from './hashed-tokens.ts';
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from './password-rules.ts';
@@ -22,7 +24,15 @@ const ID_KINDS: Readonly<Record<string, IdKind>> = {
   session: 'session',
   account: 'sign_in_account',
   verification: 'verification',
+  twoFactor: 'second_factor',
 };
+
+/** The seconds in which a sign-in with the right password waits for its second factor. */
+const SECOND_FACTOR_S = 600;
+/** The name in authenticator apps. */
+const ISSUER = 'Typed Decision Service';
+/** better-auth's name of the cookie of a sign-in that waits for its second factor. */
+const SECOND_FACTOR_COOKIE = 'two_factor';
 
 /** The hashing of passwords; better-auth's own (scrypt) by default. */
 export interface PasswordHashing {
@@ -49,9 +59,24 @@ export interface BetterAuthParts {
 
 export type BetterAuth = ReturnType<typeof openBetterAuth>;
 
+/** Begins a session of a user who has proved before who they are. better-auth itself would ask for a second factor again. */
+const PROVEN_SESSIONS = {
+  id: 'proven-sessions',
+  endpoints: {
+    beginProvenSession: createAuthEndpoint.serverOnly({ method: 'GET' }, async (context) => {
+      const { internalAdapter } = context.context;
+      const user = await internalAdapter.findUserById(String(context.query?.user_id));
+      if (user === null) throw new Error('there is no such user');
+      const session = await internalAdapter.createSession(user.id);
+      await setSessionCookie(context, { session, user });
+      return { token: session.token };
+    }),
+  },
+} satisfies BetterAuthPlugin;
+
 /**
- * Opens better-auth, without routes of its own: email and password only, sessions in the database, no
- * telemetry. `attempts.ts` has the rate limits. Links are our own, because better-auth's verification links
+ * Opens better-auth, without routes of its own: email and password, with a second factor where a user has one, sessions
+ * in the database, no telemetry. `attempts.ts` has the rate limits. Links are our own, because better-auth's verification links
  * can be used again.
  */
 export function openBetterAuth(parts: BetterAuthParts) {
@@ -74,6 +99,7 @@ export function openBetterAuth(parts: BetterAuthParts) {
         isOperator: { type: 'boolean', required: true, defaultValue: false, input: false },
       },
     },
+    plugins: [twoFactor({ issuer: ISSUER, twoFactorCookieMaxAge: SECOND_FACTOR_S }), PROVEN_SESSIONS],
     session: { expiresIn: SESSION_S, updateAge: SESSION_UPDATE_S },
     verification: { storeIdentifier: 'hashed' },
     emailAndPassword: {
@@ -121,11 +147,31 @@ export function openBetterAuth(parts: BetterAuthParts) {
  */
 export async function isCookieSigned({ $context }: BetterAuth, headers: Headers): Promise<boolean> {
   const { authCookies, secret } = await $context;
-  const cookie = parseCookies(headers.get('cookie') ?? '').get(authCookies.sessionToken.name) ?? '';
-  const token_end = cookie.lastIndexOf('.');
-  if (token_end < 1) return false;
-  return constantTimeEqual(
-    cookie.slice(token_end + 1),
-    await makeSignature(cookie.slice(0, token_end), secret),
-  );
+  return (await signedValue(headers, authCookies.sessionToken.name, secret)) !== null;
+}
+
+/**
+ * Returns the id of the user whose sign-in waits for its second factor. Returns null where the headers have no signed
+ * cookie of such a sign-in, or it has ended.
+ */
+export async function userAwaitingSecondFactor(
+  { $context }: BetterAuth,
+  headers: Headers,
+  now_ms: number,
+): Promise<string | null> {
+  const { createAuthCookie, internalAdapter, secret } = await $context;
+  const token = await signedValue(headers, createAuthCookie(SECOND_FACTOR_COOKIE).name, secret);
+  if (token === null) return null;
+  const found = await internalAdapter.findVerificationValue(token);
+  return found === null || found.expiresAt.getTime() <= now_ms ? null : found.value;
+}
+
+/** Returns the value of a signed cookie; null without one, or with a wrong signature. */
+async function signedValue(headers: Headers, name: string, secret: string): Promise<string | null> {
+  const cookie = parseCookies(headers.get('cookie') ?? '').get(name) ?? '';
+  const value_end = cookie.lastIndexOf('.');
+  if (value_end < 1) return null;
+  const value = cookie.slice(0, value_end);
+  const is_signed = constantTimeEqual(cookie.slice(value_end + 1), await makeSignature(value, secret));
+  return is_signed ? value : null;
 }

@@ -1,24 +1,24 @@
 import { createHmac } from 'node:crypto';
 import type { DBAdapterInstance, User } from 'better-auth';
-import { APIError } from 'better-auth/api';
 import { AccountError } from '../../access/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
+import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import { type Clock, DAY_MS, MS_PER_S } from '../../clock.ts';
-import type { SignInErrorCode } from '../../errors.ts';
 import type { Identifiers } from '../../identifiers.ts';
 import { inTime } from '../../in-time.ts';
 import { FairScheduler } from '../../limits/fair-scheduler.ts';
 import { QueuePerName } from '../../limits/queue-per-name.ts';
 import type { Problems } from '../../problems/problems.ts';
 import { Attempts, type GiveBack } from './attempts.ts';
+import { cookieHeader, cookiesOf, headersOf, nullIfNotSignedIn, told } from './auth-calls.ts';
 import {
-  ADDRESS_HEADER,
   type BetterAuth,
   isCookieSigned,
   openBetterAuth,
   type PasswordHashing,
   SESSION_S,
   SESSION_UPDATE_S,
+  userAwaitingSecondFactor,
 } from './better-auth.ts';
 import { SignInError } from './errors.ts';
 import { LinkTokens, NOBODY } from './link-tokens.ts';
@@ -26,7 +26,8 @@ import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
 import { existingAccountMail, resetMail, verificationMail } from './mails.ts';
 import { checkNewPassword } from './password-rules.ts';
-import type { Cookies, OwnSession, SignedIn, SignIn, SignUpRule, Visit } from './sign-in.ts';
+import { SecondFactors } from './second-factors.ts';
+import type { Cookies, OwnSession, SignedIn, SignIn, SignInStep, SignUpRule, Visit } from './sign-in.ts';
 
 /** The most work after responses at once; each piece hashes a password or sends a mail. */
 const AFTER_ANSWERS_MAX = 200;
@@ -37,8 +38,6 @@ const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2
 
 /** The age up to which accounts share a budget of changes with others of their address. */
 const NEW_ACCOUNT_MS = 30 * DAY_MS;
-
-const USER_AGENT_LENGTH_MAX = 300;
 
 /**
  * The longest wait of a response for the extension of its session, which is quick unless the database takes
@@ -67,6 +66,8 @@ export interface AccountRules {
   deleteAccount(user_id: string): Promise<void>;
   /** Returns the address of an open invitation; null where the token belongs to none. */
   invitedAddress(token: string): Promise<string | null>;
+  /** Notes in the audit log what a user has done with their second factor. */
+  noteSecondFactor(user_id: string, action: SecondFactorAction): Promise<void>;
 }
 
 /** The parts of sign-in. */
@@ -100,6 +101,7 @@ export class PasswordSignIn implements SignIn {
   readonly #after_answers = new Set<Promise<void>>();
   /** The ids of the sessions that are being extended. */
   readonly #extending = new Set<string>();
+  readonly second_factors: SecondFactors;
 
   constructor(parts: SignInParts) {
     this.#parts = parts;
@@ -112,6 +114,13 @@ export class PasswordSignIn implements SignIn {
       onReset: (user) => this.#afterReset(user),
     });
     this.#tokens = new LinkTokens(this.#auth, parts);
+    this.second_factors = new SecondFactors({
+      auth: this.#auth,
+      attempts: this.#attempts,
+      accounts: parts.accounts,
+      requireSession: (visit) => this.#requireSession(visit),
+      scheduled: (visit, work) => this.#scheduled(visit, work),
+    });
   }
 
   get sign_up(): SignUpRule {
@@ -196,13 +205,33 @@ export class PasswordSignIn implements SignIn {
     return await this.#newSession(visit, user.email, given.password);
   }
 
-  async signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<Cookies> {
+  async signIn(
+    visit: Visit,
+    given: { readonly email: string; readonly password: string },
+  ): Promise<SignInStep> {
     const { password } = given;
     const email = given.email.trim().toLowerCase();
     this.#attempts.ofAddress('sign_in', visit.client_address);
     const giveBack = this.#attempts.onAccount('password', email);
-    const cookies = await this.#scheduled(visit, () => this.#newSession(visit, email, password));
+    const step = await this.#scheduled(visit, () => this.#newSession(visit, email, password));
     giveBack();
+    return step;
+  }
+
+  async finishSignIn(visit: Visit, { code }: { readonly code: string }): Promise<Cookies> {
+    this.#attempts.ofAddress('sign_in', visit.client_address);
+    const user_id = await userAwaitingSecondFactor(this.#auth, visit.headers, this.#parts.clock.now_ms());
+    if (user_id === null) throw new SignInError('second_factor_ended');
+    const giveBack = this.#attempts.onAccount('second_factor', user_id);
+    const hash = await this.#passwordHashOfUser(user_id);
+    const { token, ...cookies } = await this.second_factors.proveAtSignIn(visit, user_id, code);
+    giveBack();
+    if ((await this.#passwordHashOfUser(user_id)) !== hash) {
+      const { internalAdapter } = await this.#auth.$context;
+      await internalAdapter.deleteSession(token);
+      throw new SignInError('second_factor_ended');
+    }
+    await this.#tidyAfterSignIn(user_id);
     return cookies;
   }
 
@@ -302,7 +331,7 @@ export class PasswordSignIn implements SignIn {
     });
     if (replaced === 0) throw new SignInError('wrong_password');
     await this.#endAccess(session.user_id);
-    return await this.#newSession(visit, session.email, given.new_password);
+    return await this.#newProvenSession(visit, session.user_id, given.new_password);
   }
 
   requestReset({ client_address }: Visit, given: string): Promise<void> {
@@ -496,11 +525,11 @@ export class PasswordSignIn implements SignIn {
   }
 
   /**
-   * Returns the cookies of a new session for the right password. better-auth checks the password before it
-   * creates the session. If the password was replaced in between, the session is deleted here, because
-   * `#endAccess` may have run already.
+   * Returns the cookies of a new session for the right password, or of a sign-in that waits for its second factor.
+   * better-auth checks the password before it creates the session. If the password was replaced in between, the session
+   * is deleted here, because `#endAccess` may have run already.
    */
-  async #newSession(visit: Visit, email: string, password: string): Promise<Cookies> {
+  async #newSession(visit: Visit, email: string, password: string): Promise<SignInStep> {
     if (!MAILBOX.test(email)) throw new SignInError('wrong_credentials');
     const hash = await this.#passwordHashOf(email);
     const { headers, response } = await told(
@@ -510,22 +539,48 @@ export class PasswordSignIn implements SignIn {
         returnHeaders: true,
       }),
     );
+    if ('twoFactorRedirect' in response) return { needs_second_factor: true, ...cookiesOf(headers) };
     if ((await this.#passwordHashOf(email)) !== hash) {
       const { internalAdapter } = await this.#auth.$context;
       await internalAdapter.deleteSession(response.token);
       throw new SignInError('wrong_credentials');
     }
-    await this.#parts.accounts.ensurePersonalOrganization(response.user.id);
-    await this.#forgetEnded();
-    await this.#endOldest(response.user.id);
+    await this.#tidyAfterSignIn(response.user.id);
+    return { needs_second_factor: false, ...cookiesOf(headers) };
+  }
+
+  /** Returns the cookies of a new session of a user who was signed in, and has just set this password. */
+  async #newProvenSession(visit: Visit, user_id: string, password: string): Promise<Cookies> {
+    const { internalAdapter, password: hashing } = await this.#auth.$context;
+    const { headers, response } = await this.#auth.api.beginProvenSession({
+      query: { user_id },
+      headers: headersOf(visit),
+      returnHeaders: true,
+    });
+    const hash = await this.#passwordHashOfUser(user_id);
+    if (hash === null || !(await hashing.verify({ hash, password }))) {
+      await internalAdapter.deleteSession(response.token);
+      throw new SignInError('wrong_credentials');
+    }
+    await this.#tidyAfterSignIn(user_id);
     return cookiesOf(headers);
+  }
+
+  async #tidyAfterSignIn(user_id: string): Promise<void> {
+    await this.#parts.accounts.ensurePersonalOrganization(user_id);
+    await this.#forgetEnded();
+    await this.#endOldest(user_id);
   }
 
   /** Returns the stored hash of a password; makes the same two queries for an address without an account. */
   async #passwordHashOf(email: string): Promise<string | null> {
-    const { internalAdapter } = await this.#auth.$context;
     const user = await this.#findUser(email);
-    return (await internalAdapter.findCredentialAccount(user?.id ?? NOBODY))?.password ?? null;
+    return await this.#passwordHashOfUser(user?.id ?? NOBODY);
+  }
+
+  async #passwordHashOfUser(user_id: string): Promise<string | null> {
+    const { internalAdapter } = await this.#auth.$context;
+    return (await internalAdapter.findCredentialAccount(user_id))?.password ?? null;
   }
 
   /** Deletes expired sessions and links, because no request does so. */
@@ -582,55 +637,4 @@ function checkedMailbox(given: string): string {
   const email = checkedEmail(given);
   if (!MAILBOX.test(email)) throw new AccountError('invalid_email');
   return email;
-}
-
-/** Returns the few headers of a request that better-auth needs. */
-function headersOf({ headers, client_address }: Visit): Headers {
-  const needed = cookieHeader(headers);
-  needed.set(ADDRESS_HEADER, client_address);
-  const user_agent = headers.get('user-agent');
-  if (user_agent !== null) needed.set('user-agent', user_agent.slice(0, USER_AGENT_LENGTH_MAX));
-  return needed;
-}
-
-function cookieHeader(headers: Headers): Headers {
-  return new Headers({ cookie: headers.get('cookie') ?? '' });
-}
-
-function cookiesOf(headers: Headers): Cookies {
-  return { set_cookies: headers.getSetCookie() };
-}
-
-/** The refusals of better-auth, as our codes. */
-const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
-  INVALID_EMAIL: 'wrong_credentials',
-  INVALID_EMAIL_OR_PASSWORD: 'wrong_credentials',
-  PASSWORD_TOO_LONG: 'wrong_credentials',
-  EMAIL_NOT_VERIFIED: 'email_not_verified',
-  INVALID_PASSWORD: 'wrong_password',
-  INVALID_TOKEN: 'link_ended',
-  USER_NOT_FOUND: 'link_ended',
-  UNAUTHORIZED: 'not_signed_in',
-};
-
-/** The status for a session that another request ended while this one extended it. */
-const SESSION_GONE = 401;
-
-/** Returns the result; throws better-auth's refusal as a `SignInError`. */
-async function told<Result>(result: Promise<Result>): Promise<Result> {
-  try {
-    return await result;
-  } catch (error) {
-    const code = error instanceof APIError ? refusalOf(error) : undefined;
-    throw code === undefined ? error : new SignInError(code);
-  }
-}
-
-function refusalOf({ body, statusCode }: APIError): SignInErrorCode | undefined {
-  return REFUSALS[String(body?.code)] ?? (statusCode === SESSION_GONE ? 'not_signed_in' : undefined);
-}
-
-function nullIfNotSignedIn(error: unknown): null {
-  if (error instanceof SignInError && error.code === 'not_signed_in') return null;
-  throw error;
 }

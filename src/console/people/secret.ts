@@ -16,14 +16,17 @@ export class SecretRefused extends Error {
 }
 
 /**
- * Returns the secret that signs session cookies and derives CSRF tokens: 32 random bytes, in hexadecimal. The
- * first call in a directory creates it, in a file that only its owner can read. A killed process leaves the
- * whole file or none. Removing the file ends all sessions. Throws `SecretRefused`, and as the file system
- * does.
+ * Returns the secret that signs session cookies, derives CSRF tokens and encrypts second factors: 32 random bytes, in
+ * hexadecimal. The first call in a directory stores it, in a file that only its owner can read. It is that of another
+ * database if given, or a new one. A killed process leaves the whole file or none. Removing the file ends all sessions
+ * and makes second factors unusable. Throws `SecretRefused`, and as the file system does.
  */
-export function consoleSecret(directory: string): string {
+export function consoleSecret(
+  directory: string,
+  made: string = randomBytes(SECRET_BYTES).toString('hex'),
+): string {
   const path = join(directory, SECRET_FILE);
-  const secret = read(path) ?? make(directory, path);
+  const secret = read(path) ?? make(directory, path, made);
   if (!SECRET.test(secret)) throw new SecretRefused(`${path} does not hold a secret of this program`);
   return secret;
 }
@@ -37,8 +40,7 @@ function read(path: string): string | null {
   }
 }
 
-function make(directory: string, path: string): string {
-  const secret = randomBytes(SECRET_BYTES).toString('hex');
+function make(directory: string, path: string, secret: string): string {
   const temporary = `${path}.${process.pid}`;
   try {
     rmSync(temporary, { force: true });

@@ -31,6 +31,43 @@ export interface Cookies {
   readonly set_cookies: readonly string[];
 }
 
+/** The outcome of a right password: a session, or a sign-in that waits ten minutes for its second factor. */
+export interface SignInStep extends Cookies {
+  readonly needs_second_factor: boolean;
+}
+
+/** The second factor of a user: an app that shows codes, and recovery codes. */
+export interface SecondFactor {
+  readonly is_on: boolean;
+  /** The recovery codes that were not used yet. */
+  readonly recovery_codes_left: number;
+}
+
+/**
+ * The second factor of the user of a request's session. Every method with a password rejects with `not_signed_in`,
+ * `wrong_password`, and `too_many_attempts`.
+ */
+export interface OwnSecondFactor {
+  statusOf(session: Pick<SignedIn, 'user_id'>): Promise<SecondFactor>;
+  /**
+   * Returns the address that gives an app its secret, as a QR code does, and ten recovery codes. Sign-in needs no code
+   * before `confirm`. Rejects with `second_factor_exists`.
+   */
+  begin(
+    visit: Visit,
+    given: { readonly password: string },
+  ): Promise<{ readonly app_url: string; readonly recovery_codes: readonly string[] }>;
+  /**
+   * Turns the second factor on by a first code of the app. The cookies are those of a new session. Rejects with
+   * `not_signed_in`, `wrong_code`, `second_factor_ended`, `too_many_attempts`.
+   */
+  confirm(visit: Visit, given: { readonly code: string }): Promise<Cookies>;
+  /** Returns ten new recovery codes, and ends the old ones. Rejects with `no_second_factor`. */
+  renewRecoveryCodes(visit: Visit, given: { readonly password: string }): Promise<readonly string[]>;
+  /** Turns the second factor off. The cookies are those of a new session. */
+  remove(visit: Visit, given: { readonly password: string }): Promise<Cookies>;
+}
+
 /** An active session, as its user sees it. */
 export interface OwnSession {
   readonly id: string;
@@ -105,10 +142,19 @@ export interface SignIn {
   verify(visit: Visit, given: { readonly token: string; readonly password: string }): Promise<Cookies>;
 
   /**
-   * Signs in, and ends the oldest of more than 50 sessions of a user. Rejects with `wrong_credentials`, and
-   * with `email_not_verified` when the password was right.
+   * Signs in, and ends the oldest of more than 50 sessions of a user. A user with a second factor has no session before
+   * `finishSignIn`. Rejects with `wrong_credentials`, and with `email_not_verified` when the password was right.
    */
-  signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<Cookies>;
+  signIn(visit: Visit, given: { readonly email: string; readonly password: string }): Promise<SignInStep>;
+
+  /**
+   * Ends a sign-in that waits for its second factor, by a code of the app, or by a recovery code, which is used up.
+   * Rejects with `wrong_code`, and with `second_factor_ended` after five wrong ones, ten minutes or a new password.
+   */
+  finishSignIn(visit: Visit, given: { readonly code: string }): Promise<Cookies>;
+
+  /** The second factor of the signed-in user. */
+  readonly second_factors: OwnSecondFactor;
 
   /** Ends the session of the request, if there is one; the cookies remove it from the browser. */
   signOut(visit: Visit): Promise<Cookies>;

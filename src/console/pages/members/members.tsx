@@ -115,9 +115,10 @@ function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
           {
             title: 'Name',
             is_name: true,
-            cell: ({ name, user_id }) => (
+            cell: ({ name, user_id, has_second_factor }) => (
               <>
-                {name} {user_id === own_user_id && <Badge tone="info">You</Badge>}
+                {name} {user_id === own_user_id && <Badge tone="info">You</Badge>}{' '}
+                {has_second_factor === true && <Badge tone="success">Two-step sign-in</Badge>}
               </>
             ),
           },

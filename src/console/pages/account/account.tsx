@@ -1,21 +1,22 @@
 import { useState } from 'preact/hooks';
-import { api, call } from './client.ts';
-import { Badge } from './components/badge.tsx';
-import { Button } from './components/button.tsx';
-import { CurrentPasswordField } from './components/current-password.tsx';
-import { ConfirmDialog, Dialog } from './components/dialog.tsx';
-import { TextField } from './components/field.tsx';
-import { Form } from './components/form.tsx';
-import { NewPasswordField } from './components/new-password.tsx';
-import { Notice } from './components/notice.tsx';
-import { PageHeader, Section } from './components/page-header.tsx';
-import { EmptyState, ErrorState, LoadedView } from './components/states.tsx';
-import { Table } from './components/table.tsx';
-import { Time } from './components/time.tsx';
-import { showToast } from './components/toast.tsx';
-import { leaveFor } from './leave.ts';
-import { loadSession, session } from './session.ts';
-import { useLoaded } from './use-loaded.ts';
+import { api, call } from '../client.ts';
+import { Badge } from '../components/badge.tsx';
+import { Button } from '../components/button.tsx';
+import { CurrentPasswordField } from '../components/current-password.tsx';
+import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
+import { TextField } from '../components/field.tsx';
+import { Form } from '../components/form.tsx';
+import { NewPasswordField } from '../components/new-password.tsx';
+import { Notice } from '../components/notice.tsx';
+import { PageHeader, Section } from '../components/page-header.tsx';
+import { EmptyState, ErrorState, LoadedView } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { Time } from '../components/time.tsx';
+import { showToast } from '../components/toast.tsx';
+import { leaveFor } from '../leave.ts';
+import { loadSession, session } from '../session.ts';
+import { useLoaded } from '../use-loaded.ts';
+import { TwoStepSignIn } from './two-step-sign-in.tsx';
 
 /** The reader's own account: name, password, sessions, deletion. */
 export default function Account() {
@@ -47,6 +48,7 @@ export default function Account() {
         </div>
       </Section>
       <Password />
+      <TwoStepSignIn />
       <Sessions />
       <DeleteAccount />
     </>

@@ -1,0 +1,56 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { RequestContexts } from '../../http/context.ts';
+import { giveCookies } from './cookies.ts';
+import { answerOf, Code, Done, Password } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+import { visitOf } from './visit.ts';
+
+const WithPassword = Type.Object({ password: Password });
+const RecoveryCodes = Type.Array(Type.String());
+
+/** Returns the routes of a person's own second factor: begin, confirm, new recovery codes, remove. */
+export function secondFactorRoutes(services: ConsoleServices, contexts: RequestContexts) {
+  const { second_factors } = services.sign_in;
+  const visit = (request: Request) => visitOf(contexts, request);
+  return new Elysia({ prefix: '/account/second-factor' })
+    .use(signedIn(services))
+    .get('/', ({ session }) => second_factors.statusOf(session), {
+      response: answerOf({ is_on: Type.Boolean(), recovery_codes_left: Type.Integer() }),
+    })
+    .post(
+      '/',
+      async ({ request, body }) => {
+        const { app_url, recovery_codes } = await second_factors.begin(visit(request), body);
+        return { app_url, recovery_codes: [...recovery_codes] };
+      },
+      {
+        body: WithPassword,
+        response: answerOf({ app_url: Type.String(), recovery_codes: RecoveryCodes }),
+      },
+    )
+    .post(
+      '/confirm',
+      async ({ request, set, body }) => {
+        giveCookies(set, await second_factors.confirm(visit(request), body));
+        return { done: true as const };
+      },
+      { body: Type.Object({ code: Code }), response: Done },
+    )
+    .post(
+      '/recovery-codes',
+      async ({ request, body }) => ({
+        recovery_codes: [...(await second_factors.renewRecoveryCodes(visit(request), body))],
+      }),
+      { body: WithPassword, response: answerOf({ recovery_codes: RecoveryCodes }) },
+    )
+    .delete(
+      '/',
+      async ({ request, set, body }) => {
+        giveCookies(set, await second_factors.remove(visit(request), body));
+        return { done: true as const };
+      },
+      { body: WithPassword, response: Done },
+    );
+}

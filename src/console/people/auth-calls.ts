@@ -1,0 +1,71 @@
+import { APIError } from 'better-auth/api';
+import type { SignInErrorCode } from '../../errors.ts';
+import { ADDRESS_HEADER } from './better-auth.ts';
+import { SignInError } from './errors.ts';
+import type { Cookies, Visit } from './sign-in.ts';
+
+const USER_AGENT_LENGTH_MAX = 300;
+
+/** Returns the few headers of a request that better-auth needs. */
+export function headersOf({ headers, client_address }: Visit): Headers {
+  const needed = cookieHeader(headers);
+  needed.set(ADDRESS_HEADER, client_address);
+  const user_agent = headers.get('user-agent');
+  if (user_agent !== null) needed.set('user-agent', user_agent.slice(0, USER_AGENT_LENGTH_MAX));
+  return needed;
+}
+
+export function cookieHeader(headers: Headers): Headers {
+  return new Headers({ cookie: headers.get('cookie') ?? '' });
+}
+
+export function cookiesOf(headers: Headers): Cookies {
+  return { set_cookies: headers.getSetCookie() };
+}
+
+/** The refusals of better-auth, as our codes. */
+const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
+  INVALID_EMAIL: 'wrong_credentials',
+  INVALID_EMAIL_OR_PASSWORD: 'wrong_credentials',
+  PASSWORD_TOO_LONG: 'wrong_credentials',
+  EMAIL_NOT_VERIFIED: 'email_not_verified',
+  INVALID_PASSWORD: 'wrong_password',
+  INVALID_TOKEN: 'link_ended',
+  USER_NOT_FOUND: 'link_ended',
+  UNAUTHORIZED: 'not_signed_in',
+  INVALID_CODE: 'wrong_code',
+  INVALID_BACKUP_CODE: 'wrong_code',
+  INVALID_TWO_FACTOR_COOKIE: 'second_factor_ended',
+  TOO_MANY_ATTEMPTS_REQUEST_NEW_CODE: 'second_factor_ended',
+  TOTP_NOT_ENABLED: 'second_factor_ended',
+  BACKUP_CODES_NOT_ENABLED: 'second_factor_ended',
+  TWO_FACTOR_NOT_ENABLED: 'no_second_factor',
+  TOTP_ALREADY_ENABLED: 'second_factor_exists',
+  ACCOUNT_TEMPORARILY_LOCKED: 'too_many_attempts',
+};
+
+/** The time for which better-auth takes no second factor of an account after ten wrong ones. */
+const LOCKED_S = 900;
+
+/** The status for a session that another request ended while this one extended it. */
+const SESSION_GONE = 401;
+
+/** Returns the result; throws better-auth's refusal as a `SignInError`. */
+export async function told<Result>(result: Promise<Result>): Promise<Result> {
+  try {
+    return await result;
+  } catch (error) {
+    const code = error instanceof APIError ? refusalOf(error) : undefined;
+    if (code === undefined) throw error;
+    throw new SignInError(code, code === 'too_many_attempts' ? LOCKED_S : null);
+  }
+}
+
+function refusalOf({ body, statusCode }: APIError): SignInErrorCode | undefined {
+  return REFUSALS[String(body?.code)] ?? (statusCode === SESSION_GONE ? 'not_signed_in' : undefined);
+}
+
+export function nullIfNotSignedIn(error: unknown): null {
+  if (error instanceof SignInError && error.code === 'not_signed_in') return null;
+  throw error;
+}

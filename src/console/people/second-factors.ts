@@ -1,0 +1,115 @@
+import type { SecondFactorAction } from '../../accounts/second-factors.ts';
+import type { Attempts } from './attempts.ts';
+import { cookiesOf, headersOf, told } from './auth-calls.ts';
+import type { BetterAuth } from './better-auth.ts';
+import type { Cookies, OwnSecondFactor, SecondFactor, SignedIn, Visit } from './sign-in.ts';
+
+/** The code of an app; every other text is taken for a recovery code. */
+const APP_CODE = /^\d{6}$/;
+
+/** The parts of sign-in that second factors need. */
+export interface SecondFactorParts {
+  readonly auth: BetterAuth;
+  readonly attempts: Attempts;
+  readonly accounts: {
+    noteSecondFactor(user_id: string, action: SecondFactorAction): Promise<void>;
+  };
+  readonly requireSession: (visit: Visit) => Promise<SignedIn>;
+  /** Does work that hashes a password when it is the client address's turn. */
+  readonly scheduled: <T>(visit: Visit, work: () => Promise<T>) => Promise<T>;
+}
+
+/** Codes of authenticator apps (TOTP) and recovery codes, by better-auth's plugin. */
+export class SecondFactors implements OwnSecondFactor {
+  constructor(private readonly parts: SecondFactorParts) {}
+
+  async statusOf({ user_id }: Pick<SignedIn, 'user_id'>): Promise<SecondFactor> {
+    const { auth } = this.parts;
+    const { internalAdapter } = await auth.$context;
+    const user = await internalAdapter.findUserById(user_id);
+    const is_on = user !== null && 'twoFactorEnabled' in user && user.twoFactorEnabled === true;
+    if (!is_on) return { is_on, recovery_codes_left: 0 };
+    const { backupCodes } = await auth.api.viewBackupCodes({ body: { userId: user_id } });
+    return { is_on, recovery_codes_left: backupCodes.length };
+  }
+
+  async begin(
+    visit: Visit,
+    given: { readonly password: string },
+  ): Promise<{ readonly app_url: string; readonly recovery_codes: readonly string[] }> {
+    const begun = await this.#withPassword(visit, given, (body, headers) =>
+      this.parts.auth.api.enableTwoFactor({ body: { ...body, method: 'totp' }, headers }),
+    );
+    if (begun.method !== 'totp') throw new Error('better-auth has begun another second factor');
+    return { app_url: begun.totpURI, recovery_codes: begun.backupCodes };
+  }
+
+  async confirm(visit: Visit, { code }: { readonly code: string }): Promise<Cookies> {
+    const { auth, attempts, accounts, requireSession } = this.parts;
+    const { user_id } = await requireSession(visit);
+    const giveBack = attempts.onAccount('second_factor', user_id);
+    const { headers } = await told(
+      auth.api.verifyTOTP({ body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true }),
+    );
+    giveBack();
+    await accounts.noteSecondFactor(user_id, 'second_factor.add');
+    return cookiesOf(headers);
+  }
+
+  async renewRecoveryCodes(visit: Visit, given: { readonly password: string }): Promise<readonly string[]> {
+    const { user_id } = await this.parts.requireSession(visit);
+    const { backupCodes } = await this.#withPassword(visit, given, (body, headers) =>
+      this.parts.auth.api.generateBackupCodes({ body, headers }),
+    );
+    await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.recovery_codes');
+    return backupCodes;
+  }
+
+  async remove(visit: Visit, given: { readonly password: string }): Promise<Cookies> {
+    const { user_id } = await this.parts.requireSession(visit);
+    const { headers } = await this.#withPassword(visit, given, (body, sent) =>
+      this.parts.auth.api.disableTwoFactor({ body, headers: sent, returnHeaders: true }),
+    );
+    await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.remove');
+    return cookiesOf(headers);
+  }
+
+  /**
+   * Checks the code of a sign-in whose password was right. Returns the cookies and the token of its new session. Rejects
+   * with `wrong_code`, `second_factor_ended`, `too_many_attempts`.
+   */
+  async proveAtSignIn(
+    visit: Visit,
+    user_id: string,
+    code: string,
+  ): Promise<Cookies & { readonly token: string }> {
+    const { api } = this.parts.auth;
+    const given = { body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true } as const;
+    const is_app_code = APP_CODE.test(plain(code));
+    const { headers, response } = await told(
+      is_app_code ? api.verifyTOTP(given) : api.verifyBackupCode(given),
+    );
+    if (!is_app_code) await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.recover');
+    if (response.token === undefined) throw new Error('better-auth has begun no session');
+    return { token: response.token, ...cookiesOf(headers) };
+  }
+
+  /** Does work that better-auth allows with the password of the signed-in user. */
+  async #withPassword<T>(
+    visit: Visit,
+    { password }: { readonly password: string },
+    work: (body: { readonly password: string }, headers: Headers) => Promise<T>,
+  ): Promise<T> {
+    const { attempts, requireSession, scheduled } = this.parts;
+    const { user_id } = await requireSession(visit);
+    const giveBack = attempts.onAccount('own_password', user_id);
+    const done = await scheduled(visit, () => told(work({ password }, headersOf(visit))));
+    giveBack();
+    return done;
+  }
+}
+
+/** Returns a code without the spaces with which apps show it. */
+function plain(code: string): string {
+  return code.replaceAll(/\s/g, '');
+}

@@ -1,0 +1,217 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { appCode, wrongCode } from '../support/totp.ts';
+import {
+  addUser,
+  cookieOf,
+  openTestSignIn,
+  PASSWORD,
+  sessionOf,
+  signedIn,
+  type TestSignIn,
+  tokenIn,
+  visit,
+} from './support.ts';
+
+setDefaultTimeout(30_000);
+
+const EMAIL = 'ada@example.com';
+const GIVEN = { email: EMAIL, password: PASSWORD };
+const NEW_PASSWORD = 'another battery staple';
+
+const refusedAs = (code: string) => expect.objectContaining({ code });
+
+/** Ada, who has turned the second factor on. */
+async function withSecondFactor(made: TestSignIn) {
+  const { sign_in } = made;
+  await addUser(made);
+  const before = await signedIn(sign_in);
+  const begun = await sign_in.second_factors.begin(visit(before), { password: PASSWORD });
+  const { set_cookies } = await sign_in.second_factors.confirm(visit(before), {
+    code: appCode(begun.app_url),
+  });
+  return { ...begun, before, cookies: cookieOf(set_cookies) };
+}
+
+/** The cookies of a sign-in whose password was right, and which waits for its second factor. */
+async function waiting({ sign_in }: TestSignIn): Promise<string> {
+  const step = await sign_in.signIn(visit(), GIVEN);
+  expect(step.needs_second_factor).toBe(true);
+  return cookieOf(step.set_cookies);
+}
+
+const isSignedIn = async ({ sign_in }: TestSignIn, cookie: string) =>
+  (await sign_in.sessionOf(new Headers({ cookie }))) !== null;
+
+describe('a second factor', () => {
+  test('is asked for only once a first code was right, and sign-in stays as it is without one', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    await addUser(made);
+    const cookies = await signedIn(sign_in);
+    const { app_url, recovery_codes } = await sign_in.second_factors.begin(visit(cookies), {
+      password: PASSWORD,
+    });
+    expect([recovery_codes.length, new Set(recovery_codes).size]).toEqual([10, 10]);
+    await expect(
+      sign_in.second_factors.confirm(visit(cookies), { code: wrongCode(app_url) }),
+    ).rejects.toEqual(refusedAs('wrong_code'));
+    expect((await sign_in.signIn(visit(), GIVEN)).needs_second_factor).toBe(false);
+    expect(await sign_in.second_factors.statusOf(await sessionOf(sign_in, cookies))).toEqual({
+      is_on: false,
+      recovery_codes_left: 0,
+    });
+    const confirmed = await sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) });
+    const session = await sessionOf(sign_in, cookieOf(confirmed.set_cookies));
+    expect(await sign_in.second_factors.statusOf(session)).toEqual({ is_on: true, recovery_codes_left: 10 });
+    expect(made.problems).toEqual([]);
+  });
+
+  test('makes a session of the right password and the right code alone', async () => {
+    await using made = await openTestSignIn();
+    const { app_url } = await withSecondFactor(made);
+    const { sign_in } = made;
+    await expect(sign_in.signIn(visit(), { ...GIVEN, password: 'wrong password' })).rejects.toEqual(
+      refusedAs('wrong_credentials'),
+    );
+    const cookies = await waiting(made);
+    expect(await isSignedIn(made, cookies)).toBe(false);
+    await expect(sign_in.finishSignIn(visit(cookies), { code: wrongCode(app_url) })).rejects.toEqual(
+      refusedAs('wrong_code'),
+    );
+    await expect(sign_in.finishSignIn(visit(), { code: appCode(app_url) })).rejects.toEqual(
+      refusedAs('second_factor_ended'),
+    );
+    const { set_cookies } = await sign_in.finishSignIn(visit(cookies), { code: ` ${appCode(app_url)} ` });
+    expect((await sessionOf(sign_in, cookieOf(set_cookies))).email).toBe(EMAIL);
+    // The waiting sign-in is used up.
+    await expect(sign_in.finishSignIn(visit(cookies), { code: appCode(app_url) })).rejects.toEqual(
+      refusedAs('second_factor_ended'),
+    );
+    expect(made.problems).toEqual([]);
+  });
+
+  test('can be replaced by each recovery code once, until there are new ones', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { recovery_codes, cookies } = await withSecondFactor(made);
+    const [first = '', second = ''] = recovery_codes;
+    await sign_in.finishSignIn(visit(await waiting(made)), { code: first });
+    await expect(sign_in.finishSignIn(visit(await waiting(made)), { code: first })).rejects.toEqual(
+      refusedAs('wrong_code'),
+    );
+    const session = await sessionOf(sign_in, cookies);
+    expect((await sign_in.second_factors.statusOf(session)).recovery_codes_left).toBe(9);
+    await expect(
+      sign_in.second_factors.renewRecoveryCodes(visit(cookies), { password: 'wrong password' }),
+    ).rejects.toEqual(refusedAs('wrong_password'));
+    const [renewed = ''] = await sign_in.second_factors.renewRecoveryCodes(visit(cookies), {
+      password: PASSWORD,
+    });
+    await expect(sign_in.finishSignIn(visit(await waiting(made)), { code: second })).rejects.toEqual(
+      refusedAs('wrong_code'),
+    );
+    await sign_in.finishSignIn(visit(await waiting(made)), { code: renewed });
+  });
+
+  test('is turned off by the password, after which the password alone signs in', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { cookies } = await withSecondFactor(made);
+    await expect(
+      sign_in.second_factors.remove(visit(cookies), { password: 'wrong password' }),
+    ).rejects.toEqual(refusedAs('wrong_password'));
+    await expect(sign_in.second_factors.begin(visit(cookies), { password: PASSWORD })).rejects.toEqual(
+      refusedAs('second_factor_exists'),
+    );
+    const { set_cookies } = await sign_in.second_factors.remove(visit(cookies), { password: PASSWORD });
+    expect(await isSignedIn(made, cookieOf(set_cookies))).toBe(true);
+    await signedIn(sign_in);
+  });
+
+  test('stays through a new password, which ends sign-ins that wait for it', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp } = made;
+    const { app_url, cookies } = await withSecondFactor(made);
+    const stale = await waiting(made);
+    const given = { current_password: PASSWORD, new_password: NEW_PASSWORD };
+    const changed = await sign_in.changePassword(visit(cookies), given);
+    expect(await isSignedIn(made, cookieOf(changed.set_cookies))).toBe(true);
+    expect(await isSignedIn(made, cookies)).toBe(false);
+    await expect(sign_in.finishSignIn(visit(stale), { code: appCode(app_url) })).rejects.toEqual(
+      refusedAs('second_factor_ended'),
+    );
+    await sign_in.requestReset(visit(), EMAIL);
+    await sign_in.reset(visit(), { token: tokenIn(await smtp.next(), 'reset'), new_password: PASSWORD });
+    const { set_cookies } = await sign_in.finishSignIn(visit(await waiting(made)), {
+      code: appCode(app_url),
+    });
+    expect(await isSignedIn(made, cookieOf(set_cookies))).toBe(true);
+  });
+
+  test('takes ten guesses of an account, from any address and in any number of sign-ins, then none', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { app_url } = await withSecondFactor(made);
+    const told: string[] = [];
+    for (let guesses = 0; guesses < 12; guesses += 1) {
+      const refusal: unknown = await sign_in
+        .finishSignIn(visit(await waiting(made)), { code: wrongCode(app_url) })
+        .catch((error: unknown) => error);
+      told.push(refusal instanceof Object && 'code' in refusal ? String(refusal.code) : 'signed in');
+    }
+    expect(told).toEqual([...Array(10).fill('wrong_code'), 'too_many_attempts', 'too_many_attempts']);
+    // A restart forgets what is kept in memory, and not the lock.
+    await expect(
+      made.reopen().finishSignIn(visit(await waiting(made)), { code: appCode(app_url) }),
+    ).rejects.toEqual(refusedAs('too_many_attempts'));
+  });
+
+  test('takes five guesses of one sign-in', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { app_url } = await withSecondFactor(made);
+    const cookies = await waiting(made);
+    for (let guesses = 0; guesses < 5; guesses += 1) {
+      await expect(sign_in.finishSignIn(visit(cookies), { code: wrongCode(app_url) })).rejects.toEqual(
+        refusedAs('wrong_code'),
+      );
+    }
+    await expect(sign_in.finishSignIn(visit(cookies), { code: appCode(app_url) })).rejects.toEqual(
+      refusedAs('second_factor_ended'),
+    );
+  });
+
+  test('is noted, each act once', async () => {
+    const acts: string[] = [];
+    await using made = await openTestSignIn();
+    const accounts = {
+      ...made.parts.accounts,
+      noteSecondFactor: (_: string, action: string) => Promise.resolve(void acts.push(action)),
+    };
+    const sign_in = made.reopen({ accounts });
+    const noting = { ...made, sign_in };
+    const { cookies, recovery_codes } = await withSecondFactor(noting);
+    const [first = ''] = recovery_codes;
+    await sign_in.finishSignIn(visit(await waiting(noting)), { code: first });
+    await sign_in.second_factors.renewRecoveryCodes(visit(cookies), { password: PASSWORD });
+    await sign_in.second_factors.remove(visit(cookies), { password: PASSWORD });
+    expect(acts).toEqual([
+      'second_factor.add',
+      'second_factor.recover',
+      'second_factor.recovery_codes',
+      'second_factor.remove',
+    ]);
+  });
+
+  test('leaves neither its secret nor a code in the database', async () => {
+    await using made = await openTestSignIn();
+    const { app_url, recovery_codes } = await withSecondFactor(made);
+    await waiting(made);
+    const secret = new URL(app_url).searchParams.get('secret') ?? '';
+    expect(secret.length).toBeGreaterThan(30);
+    const bytes = await made.bytes();
+    for (const text of [secret, ...recovery_codes]) expect(bytes.includes(text)).toBe(false);
+    const [row] = await made.execute('SELECT secret_encrypted FROM second_factors');
+    expect(String(row?.secret_encrypted).length).toBeGreaterThan(30);
+  });
+});
