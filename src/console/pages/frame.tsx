@@ -8,6 +8,8 @@ import { SegmentedControl } from './components/tabs.tsx';
 import { attempt, Toasts } from './components/toast.tsx';
 import { PAGE_GROUPS, type PageEntry, type PageGroup } from './page.ts';
 import { PAGES } from './pages.ts';
+import type { Destination } from './palette/matches.ts';
+import { PaletteButton } from './palette/palette-button.tsx';
 import { matchPath } from './paths.ts';
 import { path } from './router.ts';
 import {
@@ -64,6 +66,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
         )}
         <Brand />
         <OrganizationMenu />
+        <PaletteButton here={shownOrganization()} pages={pagesOf(links)} />
         <AccountMenu />
       </header>
       {links.length > 0 && (
@@ -127,6 +130,17 @@ interface NavigationGroup {
   readonly items: readonly { readonly label: string; readonly href: string; readonly icon: IconName }[];
 }
 
+/** The organization of the page, or on the account's page the one that the reader came from. */
+function shownOrganization(): Organization | undefined {
+  return organization.value ?? (path.value === ACCOUNT_PATH ? lastOrganization() : undefined);
+}
+
+/** The pages that the command palette leads to. */
+function pagesOf(links: readonly NavigationGroup[]): readonly Destination[] {
+  const pages = links.flatMap(({ items }) => items.map(({ label, href }) => ({ kind: 'Page', label, href })));
+  return [...pages, { kind: 'Page', label: 'Your account', href: ACCOUNT_PATH }];
+}
+
 /** The documents are no page of the console, and stand among those for programs. */
 const DOCS = { group: 'build', label: 'Docs', href: '/docs', icon: 'book-open' } as const;
 
@@ -134,7 +148,7 @@ const DOCS = { group: 'build', label: 'Docs', href: '/docs', icon: 'book-open' }
 function navigation(): readonly NavigationGroup[] {
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
   const is_operators_page = path.value.startsWith('/console/operator/');
-  const here = organization.value ?? (path.value === ACCOUNT_PATH ? lastOrganization() : undefined);
+  const here = shownOrganization();
   const links = PAGES.flatMap((page) => {
     const { audience, label, icon, group } = page;
     if (label === undefined || icon === undefined || group === undefined) return [];
@@ -157,7 +171,7 @@ export function isOffered({ permission }: PageEntry, role: Role): boolean {
 }
 
 function OrganizationMenu() {
-  const here = organization.value ?? (path.value === ACCOUNT_PATH ? lastOrganization() : undefined);
+  const here = shownOrganization();
   const all = organizations.value;
   const operator_page = PAGES.find(({ audience }) => audience === 'operator');
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;

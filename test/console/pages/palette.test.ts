@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { OPERATOR } from '../../../src/access/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, DESKTOP, VIEWS } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addUsage } from '../usage-rows.ts';
+import { visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+
+describe.skipIf(program === null)('the command palette', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  let key_id: string;
+  beforeAll(async () => {
+    made = await startTestConsole();
+    ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
+    const { organization_id, default_project_id: project_id } = ada;
+    const key = await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Support inbox' });
+    key_id = key.id;
+    const to_ms = Date.now();
+    const own = { organization_id, project_id, api_key_id: key_id };
+    addUsage(made.service.db, { ...own, requests: 3, from_ms: to_ms - 60_000, to_ms });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  const open = async (view = DESKTOP as (typeof VIEWS)[number]) => {
+    const path = `/console/o/${ada.organization_id}/overview`;
+    const opened = await visit(browser, made, path, { person: ada, view });
+    await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
+    return opened;
+  };
+
+  /** What is typed before the field has the focus goes elsewhere. */
+  const untilFocused = (page: Page) =>
+    page.getByRole('combobox', { name: 'Search pages' }).and(page.locator(':focus')).waitFor();
+  const press = async (page: Page) => {
+    await page.keyboard.press('Control+k');
+    await untilFocused(page);
+  };
+
+  test('the keyboard alone leads to a page, a key, a request and a document', async () => {
+    await using opened = await open();
+    const { page } = opened;
+    const field = page.getByRole('combobox', { name: 'Search pages' });
+    const option = (name: string) => page.getByRole('option', { name });
+    await press(page);
+    await page.keyboard.type('memb');
+    await option('Members Page').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Members' }).waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+
+    await press(page);
+    await page.keyboard.type('support');
+    await option('Support inbox Key').waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/usage?key=${key_id}`);
+
+    const request_id = made.service.db.$client
+      .query<{ request_id: string }, []>('SELECT request_id FROM usage_records LIMIT 1')
+      .get()?.request_id;
+    await press(page);
+    await page.keyboard.type((request_id ?? '').slice(0, 14));
+    await option(`${request_id} Request`).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/usage?request=${request_id}`);
+
+    await press(page);
+    // One that is older than the newest is looked up.
+    await page.keyboard.type('req_0123456789');
+    await option('req_0123456789 Request').waitFor();
+    await page.keyboard.press('Escape');
+    await field.waitFor({ state: 'detached' });
+    await press(page);
+    await page.keyboard.type('docs err');
+    await option('Errors and retries Docs').waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/docs/errors');
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('the arrows choose, and what is not found is said to be none', async () => {
+    await using opened = await open();
+    const { page } = opened;
+    await page.getByRole('button', { name: /^Search/ }).click();
+    await untilFocused(page);
+    const chosen = page.getByRole('listbox', { name: 'Results' }).getByRole('option', { selected: true });
+    await chosen.filter({ hasText: 'Overview' }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await chosen.filter({ hasText: 'Playground' }).waitFor();
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    expect(await chosen.count()).toBe(1);
+    await page.keyboard.type('zzzz');
+    await page.getByText('Nothing is found.').waitFor();
+    await page.keyboard.press('Enter');
+    expect(await page.getByRole('dialog').isVisible()).toBe(true);
+  });
+
+  test.each(VIEWS.map((view) => [view.name, view] as const))(
+    'axe finds nothing serious, and it fits the screen: %s',
+    async (name, view) => {
+      await using opened = await open(view);
+      await opened.page.getByRole('button', { name: /^Search/ }).click();
+      await untilFocused(opened.page);
+      await opened.page.keyboard.type('o');
+      await opened.page.getByRole('option', { name: 'Support inbox Key' }).waitFor();
+      await opened.photograph(`palette-${name}`);
+      expect(await opened.seriousFindings()).toEqual([]);
+      expect(await opened.overflows()).toBe(false);
+      expect(opened.complaints).toEqual([]);
+    },
+  );
+});
