@@ -40,7 +40,7 @@ describe.skipIf(program === null)('the command palette', () => {
     return opened;
   };
 
-  /** What is typed before the field has the focus goes elsewhere. */
+  /** Letters that are typed before the field has the focus go elsewhere. */
   const untilFocused = (page: Page) =>
     page.getByRole('combobox', { name: 'Search pages' }).and(page.locator(':focus')).waitFor();
   const press = async (page: Page) => {
