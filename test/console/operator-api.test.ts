@@ -102,6 +102,7 @@ const ROUTES: Readonly<Record<string, Tried>> = {
   'see the audit': { path: '/audit' },
   'audit now': { method: 'POST', path: '/audit' },
   'list problems': { path: '/problems' },
+  'read the inbox': { path: '/inbox' },
   'see the audit log of the service': { path: '/trail' },
 };
 
@@ -409,6 +410,38 @@ test('an audit that was begun comes to its end, and its checks are told', async 
     }
     await Bun.sleep(POLL_MS);
   }
+});
+
+test('the inbox has the payments of all organizations that wait for the operator, and failures of a day', async () => {
+  const { accounts, service, clock } = made.service;
+  const Read = Type.Object({
+    count: Type.Integer(),
+    payments: Type.Array(Type.Object({ id: Type.String(), organization_name: Type.String() })),
+    backups: Type.Object({ count: Type.Integer() }),
+    problems: Type.Object({ count: Type.Integer() }),
+  });
+  const before = Value.Parse(Read, await read('/inbox'));
+  const other = await createOrganization(accounts, OPERATOR, { name: 'Another organization' });
+  const ids = [await pendingPayment(), await pendingPayment(other.id)];
+  const failed = { request_id: null, code: null, error: new Error('the record of a client') } as const;
+  service.services.problems.report({ ...failed, step: 'backup' });
+  service.services.problems.report({ ...failed, step: 'charge' });
+  const text = await read('/inbox');
+  expect(JSON.stringify(text)).not.toContain('record of a client');
+  const inbox = Value.Parse(Read, text);
+  expect(inbox.payments.map(({ id }) => id)).toEqual([...before.payments.map(({ id }) => id), ...ids]);
+  expect(inbox.payments.at(-1)?.organization_name).toBe('Another organization');
+  expect([inbox.backups.count, inbox.problems.count]).toEqual([
+    before.backups.count + 1,
+    before.problems.count + 1,
+  ]);
+  expect(inbox.count).toBeGreaterThan(before.count + 1);
+  const confirm = `/organizations/${other.id}/payments/${ids[1]}/confirm`;
+  expect((await people.operator.ask(`${API}${confirm}`, { method: 'POST' })).status).toBe(200);
+  clock.advance(86_400_001);
+  const later = Value.Parse(Read, await read('/inbox'));
+  expect(later.payments.map(({ id }) => id)).not.toContain(ids[1]);
+  expect([later.backups.count, later.problems.count]).toEqual([0, 0]);
 });
 
 test('a problem is found by the id of its request, without a word of a client', async () => {

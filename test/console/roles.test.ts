@@ -407,6 +407,7 @@ const ROWS: readonly Row[] = [
       while (audits.status(OPERATOR).is_running) await new Promise(setImmediate);
     },
   },
+  { route: 'GET /operator/inbox', may: OPERATORS },
   { route: 'GET /operator/problems', may: OPERATORS },
   { route: 'GET /operator/trail', may: OPERATORS },
 ];

@@ -6,6 +6,7 @@ import { Icon, type IconName } from './components/icon.tsx';
 import { Menu } from './components/menu.tsx';
 import { SegmentedControl } from './components/tabs.tsx';
 import { attempt, Toasts } from './components/toast.tsx';
+import { InboxCount } from './operator/inbox-count.tsx';
 import { PAGE_GROUPS, type PageEntry, type PageGroup } from './page.ts';
 import { PAGES } from './pages.ts';
 import type { Destination } from './palette/matches.ts';
@@ -25,6 +26,9 @@ import { chooseTimeZone, TIME_ZONES, time_zone } from './time-zone.ts';
 
 /** It belongs to no organization, and keeps the navigation of the one that the reader came from. */
 const ACCOUNT_PATH = '/console/account';
+
+/** Its number of waiting things stands in the navigation. */
+const INBOX_PATH = '/console/operator/inbox';
 
 const GROUP_NAMES: Readonly<Record<PageGroup, string>> = {
   build: 'Build',
@@ -81,6 +85,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
                       <a href={href} aria-current={href === shown_path ? 'page' : undefined}>
                         <Icon name={icon} />
                         {label}
+                        {href === INBOX_PATH && <InboxCount />}
                       </a>
                     </li>
                   ))}

@@ -100,6 +100,14 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import('./settings.tsx'),
   },
   {
+    path: '/console/operator/inbox',
+    audience: 'operator',
+    label: 'Inbox',
+    icon: 'inbox',
+    group: 'operate',
+    load: () => import('./operator/inbox.tsx'),
+  },
+  {
     path: '/console/operator/organizations',
     audience: 'operator',
     label: 'Organizations',

@@ -128,6 +128,7 @@ const tile = (page: Page, title: string) =>
     .first();
 
 const PAGES = [
+  ['inbox', 'Inbox', 'Payments to confirm'],
   ['organizations', 'Organizations', 'Bletchley Data'],
   ['organization', 'Analytical Engines Ltd', 'Grace Hopper'],
   ['models', 'Models', 'decision-1'],
@@ -161,6 +162,29 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     await using opened = await open(grace, pathOf(path));
     await opened.page.getByText('There is nothing here').waitFor();
     expect(await opened.page.getByRole('link', { name: 'Operator pages' }).count()).toBe(0);
+  });
+
+  test('the inbox counts in the navigation what waits, and leads to where it is done', async () => {
+    const other = await createOrganization(made.service.accounts, OPERATOR, { name: 'Inbox Payers' });
+    const given = { organization_id: other.id, amount_micros: 12_500_000 };
+    await startTopUp(made.service.accounts, OPERATOR, manualProvider, given);
+    await using opened = await open(ada, '/console/operator/inbox');
+    const { page } = opened;
+    const row = page.getByRole('row', { name: 'Inbox Payers' });
+    await row.getByText('$12.50').waitFor();
+    const link = page.getByRole('navigation').getByRole('link', { name: /^Inbox \d+ waiting$/ });
+    await link.waitFor();
+    const counted = Number((await link.textContent())?.match(/\d+/)?.[0]);
+    await row.getByRole('link', { name: 'Inbox Payers' }).click();
+    await page.getByRole('button', { name: 'Confirm the payment of $12.50' }).click();
+    await page.getByRole('button', { name: 'Confirm $12.50' }).click();
+    await page.getByText('Inbox Payers has $12.50').first().waitFor();
+    await page.reload();
+    const fewer = counted === 1 ? 'Inbox' : `Inbox ${counted - 1} waiting`;
+    await page.getByRole('navigation').getByRole('link', { name: fewer, exact: true }).waitFor();
+    await page.goto(`${made.service.server.address}/console/operator/inbox`);
+    await heading(page, 'Inbox');
+    expect(await page.getByText('Inbox Payers').count()).toBe(0);
   });
 
   test('an organization is searched, gets credit, a confirmation and limits, is suspended and resumed', async () => {

@@ -134,6 +134,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     shows: 'Ledger audit',
     offers: { 'Audit now': OPERATORS },
   },
+  '/console/operator/inbox': { heading: 'Inbox', shows: 'Payments to confirm' },
   '/console/operator/problems': { heading: 'Problems', shows: 'Look again' },
   '/console/operator/trail': { heading: 'Service audit log', shows: 'Service audit log' },
 };

@@ -2,6 +2,7 @@ import { Elysia } from 'elysia';
 import { AuditLogPage, AuditLogQuery, readAuditLog } from '../audit-log.ts';
 import type { ConsoleServices } from '../services.ts';
 import { auditRoutes } from './audit.ts';
+import { inboxRoutes } from './inbox.ts';
 import { liveRoutes } from './live.ts';
 import { modelRoutes } from './models.ts';
 import { operatorOnly } from './operator-only.ts';
@@ -11,6 +12,7 @@ import { problemRoutes } from './problems.ts';
 /** Returns all routes for the operators of the service. */
 export function operatorRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/operator' })
+    .use(inboxRoutes(services))
     .use(organizationRoutes(services))
     .use(modelRoutes(services))
     .use(liveRoutes(services))

@@ -85,11 +85,7 @@ export function HowToPay({
             service, the way they told you, and name this payment:
           </p>
           <CopyText text={payment.id} label="Copy id" />
-          <p>
-            When the money is there, they run this command, and the credit is yours. Until then the payment is
-            listed as waiting.
-          </p>
-          <CopyText text={`tds credit confirm ${payment.id}`} />
+          <p>When the money is there, the credit is yours. Until then the payment is listed as waiting.</p>
         </>
       )}
     </Dialog>

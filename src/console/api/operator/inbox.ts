@@ -1,0 +1,81 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { Actor } from '../../../access/actor.ts';
+import { DAY_MS } from '../../../clock.ts';
+import { listRecentProblems } from '../../../ops/recent-problems.ts';
+import { listPendingPayments } from '../../../payments/credit.ts';
+import { MANUAL_PROVIDER_NAME } from '../../../payments/manual.ts';
+import { answerOf, Micros, nullable, Time } from '../schemas.ts';
+import type { ConsoleServices } from '../services.ts';
+import { operatorOnly } from './operator-only.ts';
+
+/** The most payments of an answer, oldest first; the count has all. */
+const PAYMENTS_MAX = 100;
+
+/** Failures of one kind on this node, in the last 24 hours. */
+const Failures = answerOf({ count: Type.Integer(), newest_at_ms: nullable(Time) });
+
+const Inbox = answerOf({
+  count: Type.Integer({
+    description: 'All that waits for the operator: payments, models, upstreams, failures.',
+  }),
+  payments: Type.Array(
+    answerOf({
+      id: Type.String(),
+      organization_id: Type.String(),
+      organization_name: Type.String(),
+      amount_micros: Micros,
+      created_at_ms: Time,
+    }),
+  ),
+  models: Type.Array(answerOf({ id: Type.String(), error: Type.String() })),
+  upstreams: Type.Array(answerOf({ model_id: Type.String(), address: Type.String() })),
+  backups: Failures,
+  problems: Failures,
+});
+
+/** Returns the route of all that waits for the operator. */
+export function inboxRoutes(services: ConsoleServices) {
+  return new Elysia()
+    .use(operatorOnly(services))
+    .get('/inbox', ({ operator }) => readInbox(services, operator), { response: Inbox });
+}
+
+async function readInbox(services: ConsoleServices, operator: Actor): Promise<Static<typeof Inbox>> {
+  const pending = await listPendingPayments(services, operator);
+  const by_hand = pending.filter(
+    ({ provider, kind }) => provider === MANUAL_PROVIDER_NAME && kind === 'top_up',
+  );
+  const payments = [];
+  for (const { id, organization_id, amount_micros, created_at_ms } of by_hand.slice(0, PAYMENTS_MAX)) {
+    const organization = await services.store.accounts.findOrganization(organization_id);
+    const organization_name = organization?.name ?? organization_id;
+    payments.push({ id, organization_id, organization_name, amount_micros, created_at_ms });
+  }
+  const { models: live } = services.operation;
+  const models = live
+    .states()
+    .flatMap(({ id, load_error }) => (load_error === undefined ? [] : [{ id, error: load_error }]));
+  const upstreams = live.observed().flatMap(({ id, upstreams: members }) =>
+    members()
+      .filter(({ breaker }) => breaker === 'open' || breaker === 'half_open')
+      .map(({ address }) => ({ model_id: id, address })),
+  );
+  const failures = failuresOf(services, operator);
+  const waiting = [by_hand, models, upstreams].reduce((sum, { length }) => sum + length, 0);
+  const failed = [failures.backups, failures.problems].filter(({ count }) => count > 0).length;
+  return { count: waiting + failed, payments, models, upstreams, ...failures };
+}
+
+/** Returns the failures of the last 24 hours: those of backups, which are late then, and all others. */
+function failuresOf({ problems, clock }: ConsoleServices, operator: Actor) {
+  const since_ms = clock.now_ms() - DAY_MS;
+  const recent = listRecentProblems(problems, operator).filter(
+    ({ at_ms }) => at_ms !== null && at_ms >= since_ms,
+  );
+  const failures = (of_backups: boolean): Static<typeof Failures> => {
+    const found = recent.filter(({ step }) => (step === 'backup') === of_backups);
+    return { count: found.length, newest_at_ms: found[0]?.at_ms ?? null };
+  };
+  return { backups: failures(true), problems: failures(false) };
+}
