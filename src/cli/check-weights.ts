@@ -50,7 +50,7 @@ export async function checkWeights(
     gpu: config.gpu,
     evaluator: config.evaluator,
     deterministic: config.deterministic,
-    threads: config.threads ?? null,
+    threads: config.threads,
     prefix_cache_megabytes: config.prefixCache ?? null,
   };
   const reply = await runTrial(path, request, is_silent, deadline_ms ?? (await deadlineFor(path)));

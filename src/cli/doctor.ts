@@ -9,7 +9,7 @@ export function registerDoctor(program: Command): void {
   const command = jsonCommand(program, {
     usage: 'doctor',
     description:
-      'say what this machine has for the service: weights, upstreams, device, kernels, addon, data, version, backups, clock, memory, disk, file descriptors, port; exit code 1 when something is broken',
+      'say what this machine has for the service: weights, upstreams, device, kernels, threads, addon, data, version, backups, clock, memory, disk, file descriptors, port; exit code 1 when something is broken',
     example: 'tds doctor --data ./data',
   });
   addSettings(command, [...MODEL_SETTINGS, 'backupDirectory', 'host', 'port']).action(

@@ -1,4 +1,5 @@
-import type { CpuKernels } from '../../native/engine.ts';
+import { availableParallelism } from 'node:os';
+import { type CpuKernels, computingThreads } from '../../native/engine.ts';
 
 /**
  * The finding about one subject. `slow` works, but less well than it could; `warning` works, but needs
@@ -28,4 +29,18 @@ export function kernelsFinding(cpu: CpuKernels): Finding {
         detail: `${kernels}, without AMX: the CPU has it, but the system does not permit its use`,
       }
     : { subject: 'kernels', state: 'ok', detail: `${kernels}, without AMX` };
+}
+
+/** Returns the finding about the threads that compute on a CPU. More of them than cores wait for each other. */
+export function threadsFinding(threads: number | 'auto', cores = availableParallelism()): Finding {
+  const subject = 'threads';
+  const count = computingThreads(threads === 'auto' ? undefined : threads);
+  const detail = `${count} of ${cores} cores compute (--threads ${threads})`;
+  return count > cores
+    ? {
+        subject,
+        state: 'slow',
+        detail: `${count} threads on ${cores} cores wait for each other: lower --threads`,
+      }
+    : { subject, state: 'ok', detail };
 }

@@ -23,7 +23,7 @@ import { clockWarning } from './clock-check.ts';
 import { type JsonOptions, withData } from './command.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
 import { hasDatabase, whyUnfillable } from './data-directory.ts';
-import { type Finding, kernelsFinding } from './findings.ts';
+import { type Finding, kernelsFinding, threadsFinding } from './findings.ts';
 import {
   backupsFinding,
   descriptorsFinding,
@@ -116,9 +116,9 @@ async function weightsFinding(subject: string, options: OpenOptions): Promise<Fi
 }
 
 /** Returns findings about the device, the evaluator, and the addon. */
-async function evaluatorFindings({ gpu, evaluator }: ModelConfig): Promise<readonly Finding[]> {
+async function evaluatorFindings({ gpu, evaluator, threads }: ModelConfig): Promise<readonly Finding[]> {
   const { device, addon } = await machineStatus(gpu, evaluator);
-  const devices = device === undefined ? [] : deviceFindings(device, gpu);
+  const devices = device === undefined ? [] : deviceFindings(device, gpu, threads);
   if (addon === undefined) return devices;
   if ('path' in addon) {
     const detail = addon.is_prebuilt ? `${addon.path}, compiled already: no compiler is needed` : addon.path;
@@ -136,10 +136,15 @@ async function evaluatorFindings({ gpu, evaluator }: ModelConfig): Promise<reado
       ];
 }
 
-function deviceFindings(status: NonNullable<MachineStatus['device']>, gpu: Gpu): readonly Finding[] {
+function deviceFindings(
+  status: NonNullable<MachineStatus['device']>,
+  gpu: Gpu,
+  threads: ModelConfig['threads'],
+): readonly Finding[] {
   if ('unavailable' in status) return [{ subject: 'device', state: 'broken', detail: status.unavailable }];
   const { kernels } = status;
-  return [deviceFinding(status, gpu), ...(kernels === undefined ? [] : [kernelsFinding(kernels)])];
+  const of_cpu = kernels === undefined ? [] : [kernelsFinding(kernels), threadsFinding(threads)];
+  return [deviceFinding(status, gpu), ...of_cpu];
 }
 
 function deviceFinding({ device, device_name, missing_gpu }: DeviceStatus, gpu: Gpu): Finding {

@@ -29,7 +29,7 @@ export const TrialRequest = Type.Object({
   gpu: oneOf(GPUS),
   evaluator: oneOf(EVALUATOR_CHOICES),
   deterministic: Type.Boolean(),
-  threads: Type.Union([Type.Integer(), Type.Null()]),
+  threads: Type.Union([Type.Integer(), Type.Literal('auto')]),
   prefix_cache_megabytes: Type.Union([Type.Integer(), Type.Null()]),
 });
 
@@ -72,7 +72,7 @@ async function trial(request: Static<typeof TrialRequest>): Promise<Static<typeo
     evaluator,
     deterministic,
     model: model_path ?? undefined,
-    threads: threads ?? undefined,
+    threads,
     prefixCache: prefix_cache_megabytes ?? undefined,
   });
   const engine = await orFail(() => openEngine({ ...options, context_tokens: context_tokens ?? undefined }));

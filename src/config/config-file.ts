@@ -152,7 +152,8 @@ const KIND_ADVICE = {
 
 /** Returns the error of a value, or null. */
 function wrongEntry(setting: Setting, { kind, text }: TomlEntry): string | null {
-  if (kind !== setting.kind.toml) return KIND_ADVICE[setting.kind.toml];
+  const is_word = kind === 'string' && text === setting.kind.word;
+  if (kind !== setting.kind.toml && !is_word) return KIND_ADVICE[setting.kind.toml];
   return wrongText(setting, text);
 }
 

@@ -67,7 +67,8 @@ function explanation(setting: Setting): string {
 
 /** Returns a value in TOML syntax. */
 function written(setting: Setting, text: string): string {
-  return setting.kind.toml === 'string' ? JSON.stringify(text) : text;
+  const { toml, word } = setting.kind;
+  return toml === 'string' || text === word ? JSON.stringify(text) : text;
 }
 
 /** Returns comment lines. */

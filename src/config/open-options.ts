@@ -8,7 +8,7 @@ export function openOptions(config: ModelConfig): OpenOptions {
   return {
     model_path: config.model,
     gpu: config.gpu,
-    threads: config.threads,
+    threads: config.threads === 'auto' ? undefined : config.threads,
     evaluator: config.evaluator,
     deterministic: config.deterministic,
     prefix_cache_bytes:

@@ -6,6 +6,8 @@ import type { TomlKind } from './toml.ts';
 export interface Kind<Value> {
   /** The type in the TOML file. */
   readonly toml: TomlKind;
+  /** A word in the place of a number, which the TOML file has as a text. */
+  readonly word?: string;
   /** Parses its text. Throws `InvalidArgumentError` with one sentence about the valid values. */
   readonly parse: (text: string) => Value;
 }
@@ -112,6 +114,20 @@ export function oneOf<const Choice extends string>(choices: readonly Choice[]): 
 /** Returns the kind of whole numbers from `least` to `most`. */
 export function wholeNumber(least: number, most: number): Kind<number> {
   return { toml: 'integer', parse: wholeNumberBetween(least, most) };
+}
+
+/** Returns the kind of whole numbers from `least` to `most`, and that word. */
+export function wholeNumberOr<const Word extends string>(
+  word: Word,
+  least: number,
+  most: number,
+): Kind<number | Word> {
+  const parse = wholeNumberBetween(
+    least,
+    most,
+    `It must be ${word}, or a whole number from ${least} to ${most}.`,
+  );
+  return { toml: 'integer', word, parse: (text) => (text === word ? word : parse(text)) };
 }
 
 /**

@@ -9,7 +9,17 @@ import { LOG_LEVELS } from '../log/log-level.ts';
 import { DISK_FLOOR_BYTES } from '../ops/readiness.ts';
 import { hiddenPassword, parseDatabaseAddress, SQLITE } from './database-address.ts';
 import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
-import { DURATION, oneOf, type Setting, SWITCH, setting, TEXT, textOf, wholeNumber } from './setting.ts';
+import {
+  DURATION,
+  oneOf,
+  type Setting,
+  SWITCH,
+  setting,
+  TEXT,
+  textOf,
+  wholeNumber,
+  wholeNumberOr,
+} from './setting.ts';
 
 const PORT_MAX = 65_535;
 const LOG_FILE_MEGABYTES_MAX = 100_000;
@@ -196,12 +206,12 @@ export const SETTINGS = {
     help: 'what computes: auto, cuda, metal, vulkan or none',
     default: 'auto',
   }),
-  threads: setting(wholeNumber(1, THREADS_MAX), {
+  threads: setting(wholeNumberOr('auto', 1, THREADS_MAX), {
     flag: '--threads <n>',
     variable: 'TDS_THREADS',
     key: 'model.threads',
-    help: 'threads that compute (default: all cores but one)',
-    example: '4',
+    help: 'threads that compute; auto takes all cores but one',
+    default: 'auto',
   }),
   evaluator: setting(oneOf(EVALUATOR_CHOICES), {
     flag: '--evaluator <name>',

@@ -62,7 +62,7 @@ describe('tds config', () => {
       unit: 'seconds',
       from: 'default',
     });
-    expect(settings).toContainEqual({ setting: 'model.threads', value: null, unit: null, from: 'default' });
+    expect(settings).toContainEqual({ setting: 'model.threads', value: 'auto', unit: null, from: 'default' });
   });
 
   test.each([

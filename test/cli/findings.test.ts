@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { kernelsFinding } from '../../src/cli/findings.ts';
+import { kernelsFinding, threadsFinding } from '../../src/cli/findings.ts';
 import { memoryFinding } from '../../src/cli/machine-findings.ts';
 
 const HASWELL = 'libggml-cpu-haswell.so';
@@ -45,6 +45,15 @@ test.each([
   ],
 ] as const)('the kernels that serve: %s', (_, cpu, state, detail) => {
   expect(kernelsFinding(cpu)).toEqual({ subject: 'kernels', state, detail });
+});
+
+test('the threads that compute are named, and more of them than cores are slow', () => {
+  expect(threadsFinding('auto', 1_000)).toMatchObject({
+    state: 'ok',
+    detail: expect.stringMatching(/^\d+ of 1000 cores compute \(--threads auto\)$/),
+  });
+  expect(threadsFinding(2, 2)).toMatchObject({ state: 'ok', detail: '2 of 2 cores compute (--threads 2)' });
+  expect(threadsFinding(3, 2)).toMatchObject({ state: 'slow' });
 });
 
 test('memory that is too small for the weights under load is a warning with what they need', async () => {

@@ -69,6 +69,24 @@ describe('the table of settings', () => {
     }
   });
 
+  test('a number may be its word in the file, and no other text', () => {
+    const root = temporaryDirectory();
+    try {
+      const path = join(root.path, 'tds.toml');
+      const textOf = (threads: string) => {
+        writeFileSync(path, `[model]\nthreads = ${threads}\n`, { mode: 0o600 });
+        return readConfigFile(path)?.values.get('threads')?.text;
+      };
+      expect([textOf('"auto"'), textOf('3')]).toEqual(['auto', '3']);
+      for (const wrong of ['"3"', '"all"', 'true']) {
+        expect(() => textOf(wrong)).toThrow('must be a whole number, without quotes');
+      }
+      expect(() => textOf('0')).toThrow('It must be auto, or a whole number from 1 to');
+    } finally {
+      root.remove();
+    }
+  });
+
   test('the example changes nothing as it is, and has every setting once the marks are taken away', () => {
     const root = temporaryDirectory();
     try {
