@@ -3,15 +3,18 @@ import fc from 'fast-check';
 import {
   formatBytes,
   formatCompact,
+  formatCost,
   formatCount,
   formatDate,
   formatDuration,
   formatExact,
   formatMoney,
   formatMoneyShort,
+  formatMoneyTick,
   formatNumber,
   formatPercent,
   formatRelative,
+  formatTicks,
 } from '../../src/console/pages/format.ts';
 import { rangeOfDays, rangeOfPreset, utcDay } from '../../src/console/pages/ranges.ts';
 import { parseDollars } from '../../src/money.ts';
@@ -21,6 +24,17 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 describe('money', () => {
+  test.each([
+    [0, '$0.000000'],
+    [150, '$0.000150'],
+    [12_345_678, '$12.345678'],
+  ])('a request that cost %d micro-dollars cost %s', (micros, text) => expect(formatCost(micros)).toBe(text));
+
+  test.each([
+    [150, '$0.00015'],
+    [87_654_321, '$87.65'],
+  ])('on an axis, %d micro-dollars are %s', (micros, text) => expect(formatMoneyTick(micros)).toBe(text));
+
   test.each([
     [0, '$0.00'],
     [12_500_000, '$12.50'],
@@ -41,7 +55,10 @@ describe('money', () => {
   test.each([
     [0, '$0.00'],
     [87_654_321, '$87.65'],
-    [150, '$0.00015'],
+    [1_234_567_890, '$1,234.57'],
+    [150, '<$0.01'],
+    [-150, '-<$0.01'],
+    [10_000, '$0.01'],
     [-2_000_000, '-$2.00'],
   ])('in short, %d micro-dollars are %s', (micros, text) => expect(formatMoneyShort(micros)).toBe(text));
 });
@@ -81,6 +98,15 @@ test('times name their zone, and long ago is a date', () => {
   expect(formatExact(NOW_MS, 'UTC')).toBe('Mar 5, 2026, 14:03:07 UTC');
   expect(formatDate(NOW_MS, 'UTC')).toBe('Mar 5, 2026');
   expect(formatRelative(NOW_MS - 40 * DAY_MS, NOW_MS)).toContain('2026');
+});
+
+test('the times of a chart are those of the zone, with the day where it is another one', () => {
+  const evening_ms = Date.UTC(2026, 2, 5, 23, 30);
+  const hours = [0, 1, 2].map((hour) => evening_ms + hour * 60 * MINUTE_MS);
+  expect(formatTicks(hours, 60 * MINUTE_MS, 'UTC')).toEqual(['23:30\nMar 5', '00:30\nMar 6', '01:30']);
+  expect(formatTicks(hours, 60 * MINUTE_MS, 'Asia/Tokyo')).toEqual(['08:30\nMar 6', '09:30', '10:30']);
+  expect(formatTicks([evening_ms], 10_000, 'UTC')).toEqual(['23:30:00\nMar 5']);
+  expect(formatTicks([NOW_MS, NOW_MS + DAY_MS], DAY_MS, 'UTC')).toEqual(['Mar 5', 'Mar 6']);
 });
 
 test('a span of days has both of its ends, and no other', () => {

@@ -4,6 +4,7 @@ const LOCALE = 'en-US';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+const CENT_MICROS = 10_000;
 
 /**
  * Caches formatters, because making one takes longer than a hundred uses, and a table has hundreds of cells.
@@ -33,8 +34,21 @@ export function formatMoney(amount_micros: number): string {
   return `${amount_micros < 0 ? '-' : ''}$${formatNumber(Number(whole))}.${decimals}`;
 }
 
-/** Returns dollars for headings and axes: whole cents from one dollar on, three significant digits below. */
+/** Returns the cost of one request, with the contract's six decimals: `$0.000150`. */
+export function formatCost(cost_micros: number): string {
+  const [whole = '0', fraction = ''] = formatDollars(Math.abs(cost_micros)).split('.');
+  return `${cost_micros < 0 ? '-' : ''}$${formatNumber(Number(whole))}.${fraction.padEnd(6, '0')}`;
+}
+
+/** Returns dollars with two decimals, for figures of many requests; less than a cent is not nothing: `<$0.01`. */
 export function formatMoneyShort(amount_micros: number): string {
+  if (amount_micros !== 0 && Math.abs(amount_micros) < CENT_MICROS)
+    return amount_micros < 0 ? '-<$0.01' : '<$0.01';
+  return numberFormat({ style: 'currency', currency: 'USD' }).format(amount_micros / 1_000_000);
+}
+
+/** Returns dollars for the axes of charts: whole cents from one dollar on, three significant digits below. */
+export function formatMoneyTick(amount_micros: number): string {
   const dollars = amount_micros / 1_000_000;
   const style = { style: 'currency', currency: 'USD' } as const;
   const digits =
@@ -117,6 +131,29 @@ export function formatMoment(time_ms: number, time_zone?: string): string {
     ...TO_THE_SECOND,
     ...(time_zone === undefined ? {} : { timeZone: time_zone }),
   }).format(time_ms);
+}
+
+/**
+ * Returns the labels of a chart's times: days, or the time of day with the day below it where that is another one.
+ * `step_ms` is the distance between them.
+ */
+export function formatTicks(
+  times_ms: readonly number[],
+  step_ms: number,
+  time_zone?: string,
+): readonly string[] {
+  const zone = time_zone === undefined ? {} : { timeZone: time_zone };
+  const day = timeFormat({ month: 'short', day: 'numeric', ...zone });
+  const second = step_ms < MINUTE_MS ? ({ second: '2-digit' } as const) : {};
+  const time = timeFormat({ hour: '2-digit', minute: '2-digit', ...second, hourCycle: 'h23', ...zone });
+  let last = '';
+  return times_ms.map((time_ms) => {
+    const day_text = day.format(time_ms);
+    const is_other = day_text !== last;
+    last = day_text;
+    if (step_ms >= DAY_MS) return day_text;
+    return is_other ? `${time.format(time_ms)}\n${day_text}` : time.format(time_ms);
+  });
 }
 
 /** Returns bytes with their unit: `512 B`, `1.2 kB`, `3.4 MB`. */

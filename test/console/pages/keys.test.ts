@@ -254,12 +254,12 @@ describe.skipIf(program === null)('the page of keys', () => {
     add(small, 320, start_ms - 2_000);
     await using opened = await visit(browser, made, pathOf(organization_id), { person: ada });
     const { page } = opened;
-    await page.getByRole('cell', { name: '$0.015', exact: true }).waitFor();
+    await page.getByRole('cell', { name: '$0.02', exact: true }).waitFor();
     const spendOf = (name: string) => page.getByRole('row', { name }).getByRole('cell').nth(6).textContent();
     expect([await spendOf('Idle'), await spendOf('Small'), await spendOf('Large')]).toEqual([
       '$0.00',
-      '$0.0075',
-      '$0.015',
+      '<$0.01',
+      '$0.02',
     ]);
     await page.getByRole('button', { name: 'This month' }).click();
     expect(await page.locator('tbody td.name').allTextContents()).toEqual(['Idle', 'Small', 'Large']);

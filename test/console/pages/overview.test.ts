@@ -130,7 +130,7 @@ describe.skipIf(program === null)('the start of the console', () => {
     expect(await limits.locator('.meter').count()).toBe(2);
     expect(await limits.getByText('Far').count()).toBe(0);
     expect(await page.locator('.tile').filter({ hasText: 'Cost today' }).textContent()).toBe(
-      'Cost today$0.003',
+      'Cost today<$0.01',
     );
   });
 

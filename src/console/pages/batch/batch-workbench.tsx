@@ -319,6 +319,6 @@ function RunButtons({
 function priceText(price: BatchPrice | undefined): string {
   if (price === undefined) return '';
   const { input_tokens, cost_micros, is_exact } = price;
-  const money = is_exact ? formatMoney(cost_micros) : formatMoneyShort(cost_micros);
+  const money = formatMoney(cost_micros);
   return `${is_exact ? '' : 'about '}${formatCount(input_tokens, 'token')} · ${money}`;
 }

@@ -2,12 +2,17 @@ import { useSignalEffect } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { formatExact } from '../format.ts';
+import { formatExact, formatTicks } from '../format.ts';
 import { isDark } from '../theme.ts';
-import { chosenZone } from '../time-zone.ts';
+import { chosenZone, time_zone } from '../time-zone.ts';
 import { Button } from './button.tsx';
 
 const DAY_MS = 24 * 3_600_000;
+
+/** The steps of an axis of whole numbers: there is no half of a request. */
+const WHOLE_STEPS = Array.from({ length: 15 }, (_, power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+).flat();
 
 export type ChartColor = 1 | 2 | 3 | 4 | 5 | 'danger' | 'muted';
 
@@ -64,6 +69,9 @@ export function Chart({
   const [cursor, setCursor] = useState<number | null>(null);
   const [is_dark, setDark] = useState(isDark);
   useSignalEffect(() => setDark(isDark()));
+  // Another zone has other labels.
+  const zone = time_zone.value;
+  const is_whole = series.every(({ values }) => values.every((value) => Number.isInteger(value ?? 0)));
   const id = useId();
   const shape = series.map(({ label, color }) => `${label}:${color}`).join();
 
@@ -90,8 +98,21 @@ export function Chart({
           y: { range: (_, low, high) => rangeFromZero(low, high) },
         },
         axes: [
-          { stroke: colors.text, grid: { show: false }, ticks: { stroke: colors.grid }, font: colors.font },
           {
+            stroke: colors.text,
+            grid: { show: false },
+            ticks: { stroke: colors.grid },
+            font: colors.font,
+            values: (_, splits, __, ___, step_s) => [
+              ...formatTicks(
+                splits.map((time_s) => time_s * 1_000),
+                step_s * 1_000,
+                zoneOf(bucket.current),
+              ),
+            ],
+          },
+          {
+            ...(is_whole ? { incrs: WHOLE_STEPS } : {}),
             stroke: colors.text,
             grid: { stroke: colors.grid, width: 1 },
             ticks: { show: false },
@@ -157,7 +178,7 @@ export function Chart({
       drawn.destroy();
       plot.current = null;
     };
-  }, [kind, shape, height_px, is_dark, shows_table]);
+  }, [kind, shape, height_px, is_dark, shows_table, zone, is_whole]);
 
   useEffect(() => {
     plot.current?.setData(dataOf(times_ms, series, kind));

@@ -11,7 +11,7 @@ import { Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
-import { formatCount, formatMoneyShort } from '../format.ts';
+import { formatCount, formatMoney, formatMoneyShort } from '../format.ts';
 import type { PageProps } from '../page.ts';
 import { query, setQuery } from '../router.ts';
 import { may, session } from '../session.ts';
@@ -190,7 +190,11 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
             title: 'This month',
             is_at_end: true,
             cell: ({ id }) =>
-              spend !== undefined && <span class="number">{formatMoneyShort(costs.get(id) ?? 0)}</span>,
+              spend !== undefined && (
+                <span class="number" title={formatMoney(costs.get(id) ?? 0)}>
+                  {formatMoneyShort(costs.get(id) ?? 0)}
+                </span>
+              ),
             sortBy: ({ id }) => costs.get(id) ?? 0,
           },
           {

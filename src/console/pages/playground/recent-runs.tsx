@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../../json/json-value.ts';
 import { EmptyState } from '../components/states.tsx';
 import { Time } from '../components/time.tsx';
-import { formatCount, formatMoney } from '../format.ts';
+import { formatCost, formatCount } from '../format.ts';
 import { KEPT_RUNS_MAX, type KeptRun, keeps_work } from './kept-work.ts';
 import { objectIn } from './use-request.ts';
 
@@ -51,5 +51,5 @@ function recordIn({ body }: KeptRun): string {
 
 function costOf({ outcomes }: KeptRun): string {
   const cost_usd = outcomes.reduce((sum, { decision }) => sum + decision.usage.cost_usd, 0);
-  return formatMoney(Math.round(cost_usd * 1e6));
+  return formatCost(Math.round(cost_usd * 1e6));
 }

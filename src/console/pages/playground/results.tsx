@@ -4,7 +4,7 @@ import { Button } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { EmptyState } from '../components/states.tsx';
 import { CreditLink } from '../credit-link.tsx';
-import { formatDuration, formatMoney, formatNumber } from '../format.ts';
+import { formatCost, formatDuration, formatNumber } from '../format.ts';
 import { AnswerCard, type AnswerColumn } from './answer-card.tsx';
 import { hasOrder, runName, shownAnswer } from './asked.ts';
 import type { Comparison, Outcome, Run } from './use-runs.ts';
@@ -161,7 +161,7 @@ function RunCells({ outcome }: { readonly outcome: Outcome }) {
           <td title={request_id === null ? undefined : `Request ${request_id}`}>
             {formatNumber(input_tokens)}
           </td>
-          <td>{formatMoney(Math.round(cost_usd * 1e6))}</td>
+          <td>{formatCost(Math.round(cost_usd * 1e6))}</td>
           <td>{formatDuration(Math.round(decision.latency_ms))}</td>
           <td>{service_ms === null ? '–' : formatDuration(Math.round(service_ms))}</td>
         </>

@@ -5,7 +5,7 @@ import { ConfirmDialog } from '../components/dialog.tsx';
 import { Select, TextArea } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { SegmentedControl, Tabs } from '../components/tabs.tsx';
-import { formatCount, formatMoney, formatNumber } from '../format.ts';
+import { formatCost, formatCount, formatMoney, formatNumber } from '../format.ts';
 import { organizationPath } from '../page.ts';
 import type { Setup } from './asking-setup.ts';
 import { Code } from './code.tsx';
@@ -312,7 +312,7 @@ export function Workbench({
               {price !== undefined && (
                 <>
                   {price.is_exact ? '' : 'at most '}
-                  {formatCount(price.input_tokens, 'token')} · {formatMoney(Math.round(price.cost_usd * 1e6))}
+                  {formatCount(price.input_tokens, 'token')} · {formatCost(Math.round(price.cost_usd * 1e6))}
                 </>
               )}
             </span>

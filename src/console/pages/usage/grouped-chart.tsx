@@ -3,14 +3,14 @@ import type { Grouping } from '../../../store/groupings.ts';
 import { api, call } from '../client.ts';
 import { Chart, type ChartColor, type ChartSeries } from '../components/chart.tsx';
 import { Select } from '../components/field.tsx';
-import { formatCompact, formatMoneyShort } from '../format.ts';
+import { formatCompact, formatMoneyTick } from '../format.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { GROUPINGS, type UsageSeries } from './series.ts';
 import type { Measure, Zoom } from './view.ts';
 
 const SHOWN = [
   { value: 'requests', label: 'Requests', format: formatCompact },
-  { value: 'cost_micros', label: 'Cost', format: formatMoneyShort },
+  { value: 'cost_micros', label: 'Cost', format: formatMoneyTick },
   { value: 'input_tokens', label: 'Input tokens', format: formatCompact },
 ] as const satisfies readonly { readonly value: Measure; readonly label: string; readonly format: unknown }[];
 

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import type { Column } from '../components/table.tsx';
-import { formatDuration, formatExact, formatMoment, formatMoney, formatNumber } from '../format.ts';
+import { formatCost, formatDuration, formatExact, formatMoment, formatNumber } from '../format.ts';
 import { organizationPath } from '../page.ts';
 import { chosenZone } from '../time-zone.ts';
 import type { UsageQuery } from './view.ts';
@@ -52,7 +52,7 @@ export const REQUEST_FIELDS: readonly RequestField[] = [
   { title: 'Input tokens', value: ({ input_tokens }) => formatNumber(input_tokens), is_at_end: true },
   {
     title: 'Cost',
-    value: ({ cost_micros }) => formatMoney(cost_micros),
+    value: ({ cost_micros }) => formatCost(cost_micros),
     is_at_end: true,
     in_table: 'everywhere',
   },

@@ -1,5 +1,12 @@
 import { Tile } from '../components/tile.tsx';
-import { formatCompact, formatDuration, formatMoney, formatNumber, formatPercent } from '../format.ts';
+import {
+  formatCompact,
+  formatDuration,
+  formatMoney,
+  formatMoneyShort,
+  formatNumber,
+  formatPercent,
+} from '../format.ts';
 import { errorShareOf, type UsageSums } from './series.ts';
 
 /** The totals of the shown requests. */
@@ -15,7 +22,11 @@ export function Totals({ totals }: { readonly totals: UsageSums }) {
         value={formatCompact(totals.input_tokens)}
         hint={formatNumber(totals.input_tokens)}
       />
-      <Tile title="Cost" value={formatMoney(totals.cost_micros)} />
+      <Tile
+        title="Cost"
+        value={formatMoneyShort(totals.cost_micros)}
+        hint={formatMoney(totals.cost_micros)}
+      />
       <Tile
         title="Median latency"
         value={latency_ms === null ? '–' : formatDuration(latency_ms.p50)}

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import type { Grouping } from '../../../store/groupings.ts';
 import { Chart, type ChartSeries } from '../components/chart.tsx';
-import { formatCompact, formatDuration, formatMoneyShort, formatPercent } from '../format.ts';
+import { formatCompact, formatDuration, formatMoneyTick, formatPercent } from '../format.ts';
 import { GroupedChart } from './grouped-chart.tsx';
 import { errorShareOf, type UsageSeries } from './series.ts';
 import type { Measure, Zoom } from './view.ts';
@@ -61,7 +61,7 @@ function chartsOf({ buckets }: UsageSeries): readonly UsageChart[] {
     {
       title: 'Cost',
       kind: 'bars',
-      format: formatMoneyShort,
+      format: formatMoneyTick,
       series: [{ ...each('Cost', ({ cost_micros }) => cost_micros), color: 2 }],
     },
     {
