@@ -229,7 +229,7 @@ describe('a client that leaves', () => {
 describe('a stop of the service', () => {
   test.each([
     ['of all lines under way', {}, AT_ONCE],
-    ['of those that have a place at the model', { queue_limit: 8 }, 4],
+    ['of those that have a slot at the model', { queue_limit: 8 }, 4],
   ])('waits for the answers %s, and says where to go on', async (_, options, at_model) => {
     const { service, account, gate } = await start(options);
     gate.closed = new Gate();
@@ -254,8 +254,9 @@ describe('a stop of the service', () => {
       Array.from({ length: (last?.line ?? 0) - 2 }, (_, index) => index + 2),
     );
     const codes = codesOf(answers.slice(0, -1)).map(([, code]) => code);
-    expect(codes.slice(0, at_model)).toEqual(Array(at_model).fill(null));
-    expect(codes.slice(at_model).every((code) => code === 'overloaded')).toBe(true);
+    // Lines are planned side by side, so the first at the model need not be the first that were sent.
+    expect(codes.filter((code) => code === null)).toHaveLength(at_model);
+    expect(codes.filter((code) => code === 'overloaded')).toHaveLength(codes.length - at_model);
     expect(await stopped).toBe(0);
     expect(await booksOf(service, account)).toMatchObject({ held_micros: 0, usage_rows: at_model });
   });

@@ -107,7 +107,7 @@ describe('rate limits slow a batch down', () => {
       await sendBatch(service, account.key, [HEADER, record(1), large, record(2)]),
     );
     expect(codesOf(answers).map(([, code]) => code)).toEqual([null, null, null]);
-    expect(pauses.length).toBeGreaterThan(1);
+    expect(pauses.length).toBeGreaterThan(0);
   });
 
   test('a single request is answered while a batch waits for its window', async () => {
