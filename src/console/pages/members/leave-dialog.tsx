@@ -27,8 +27,9 @@ export function LeaveDialog({
       onClose={onClose}
       onConfirm={async () => {
         await call(api.organizations({ organization_id }).members({ user_id }).delete());
-        navigate('/console', { replace: true });
+        // Before the navigation, which else would open the organization again that was shown last.
         await loadSession();
+        navigate('/console', { replace: true });
         showToast(`You have left ${organization_name}.`);
       }}
     >
