@@ -1,10 +1,20 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
-import { createKey, listKeys, revokeKey } from '../accounts/keys.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import {
+  type CreatedKey,
+  createKey,
+  EXPIRY_DAYS_MAX,
+  listKeys,
+  OVERLAP_DAYS_MAX,
+  revokeKey,
+  rotateKey,
+  setKeyExpiry,
+} from '../accounts/keys.ts';
+import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';
 import { askToForgetKeys } from './reload-socket.ts';
+import { durationOrNone, type NONE, nullIfNone, timeAhead, timeAheadOrNone } from './values.ts';
 
 /** The option of commands that can be done in a person's name. */
 const AS = [
@@ -16,6 +26,14 @@ interface AsOptions extends JsonOptions {
   readonly as?: string;
 }
 
+interface CreateOptions extends AsOptions {
+  readonly expires?: number;
+}
+
+interface RotateOptions extends AsOptions {
+  readonly overlap: number | typeof NONE;
+}
+
 interface ListOptions extends JsonOptions {
   readonly org?: string;
   readonly project?: string;
@@ -25,31 +43,44 @@ interface ListOptions extends JsonOptions {
 /** Adds `tds key …`. */
 export function registerKeys(program: Command): void {
   const parent = program.command('key').description('API keys');
+  registerCreation(parent);
+  registerList(parent);
+  registerExpiry(parent);
+  registerRotation(parent);
+  registerRevocation(parent);
+}
 
+function registerCreation(parent: Command): void {
   jsonCommand(parent, {
     usage: 'create',
     description: 'create an API key of a project; it is printed this once',
-    example: 'tds key create Default "Production server" --as ada@example.com',
+    example: [
+      'tds key create Default "Production server" --as ada@example.com',
+      'tds key create Default "Load test" --expires 7d',
+    ],
   })
     .argument('<project>', 'id or unique name')
     .argument('<name>')
+    .option(
+      '--expires <when>',
+      `a duration such as 90d, a UTC date, or a time, in the next ${EXPIRY_DAYS_MAX} days (default: never)`,
+      timeAhead,
+    )
     .option(...AS)
-    .action(async (text: string, name: string, options: AsOptions) => {
+    .action(async (text: string, name: string, options: CreateOptions) => {
       const created = await withData(options, async (context) =>
         createKey(context, await actorOf(context, options.as), {
           project_id: await projectId(context, text),
           name,
+          expires_at_ms: options.expires ?? null,
         }),
       );
-      if (options.json) {
-        printJson(created);
-        return;
-      }
-      printLine(`Created API key ${created.name} (${created.id}):`);
-      printLine(created.key);
-      printLine('It is shown only this once.');
+      if (options.json) printJson(created);
+      else printCreated(created);
     });
+}
 
+function registerList(parent: Command): void {
   jsonCommand(parent, {
     usage: 'list',
     description: 'list the active API keys',
@@ -77,7 +108,18 @@ export function registerKeys(program: Command): void {
         return;
       }
       printTable(
-        ['ID', 'NAME', 'KEY', 'PROJECT', 'ORGANIZATION', 'CREATED BY', 'CREATED', 'LAST USED', 'REVOKED'],
+        [
+          'ID',
+          'NAME',
+          'KEY',
+          'PROJECT',
+          'ORGANIZATION',
+          'CREATED BY',
+          'CREATED',
+          'LAST USED',
+          'EXPIRES',
+          'REVOKED',
+        ],
         keys.map((row) => [
           row.id,
           row.name,
@@ -87,12 +129,15 @@ export function registerKeys(program: Command): void {
           row.created_by_name ?? 'operator',
           formatTime(row.created_at_ms),
           formatTime(row.last_used_at_ms),
+          formatTime(row.expires_at_ms),
           formatTime(row.revoked_at_ms),
         ]),
         'There is no such API key.',
       );
     });
+}
 
+function registerRevocation(parent: Command): void {
   jsonCommand(parent, {
     usage: 'revoke',
     description:
@@ -112,10 +157,92 @@ export function registerKeys(program: Command): void {
         return;
       }
       printLine(`${revoked.id} is revoked since ${formatTime(revoked.revoked_at_ms)}.`);
-      printLine(
-        is_refused
-          ? `The service on ${options.data} refuses it from now on; other nodes do within 60 seconds.`
-          : `No service was reached on ${options.data}; those elsewhere refuse it within 60 seconds.`,
-      );
+      printLine(whenRefused(options.data, is_refused));
     });
+}
+
+function registerExpiry(parent: Command): void {
+  jsonCommand(parent, {
+    usage: 'expire',
+    description: 'set the time from which an API key is refused as a revoked one, or none',
+    example: ['tds key expire "Production server" 2027-06-30', 'tds key expire "Production server" none'],
+  })
+    .argument('<key>', 'id or unique name')
+    .argument(
+      '<when>',
+      `a duration such as 90d, a UTC date, or a time, in the next ${EXPIRY_DAYS_MAX} days; or none`,
+      timeAheadOrNone,
+    )
+    .option(...AS)
+    .action(async (text: string, when: number | typeof NONE, options: AsOptions) => {
+      const expires_at_ms = nullIfNone(when);
+      const id = await withData(options, async (context) => {
+        const key_id = await keyId(context, text);
+        await setKeyExpiry(context, await actorOf(context, options.as), { key_id, expires_at_ms });
+        return key_id;
+      });
+      await askToForgetKeys(options.data);
+      if (options.json) printJson({ id, expires_at_ms });
+      else printLine(expires_at_ms === null ? `${id} does not expire.` : expiryLine(id, expires_at_ms));
+    });
+}
+
+function registerRotation(parent: Command): void {
+  jsonCommand(parent, {
+    usage: 'rotate',
+    description:
+      'create an API key of the same name and project in place of another, which works on for the overlap; the new one is printed this once',
+    example: [
+      'tds key rotate "Production server" --overlap 7d',
+      'tds key rotate "Production server" --overlap none',
+    ],
+  })
+    .argument('<key>', 'id or unique name')
+    .requiredOption(
+      '--overlap <duration>',
+      `the time for which both keys work, up to ${OVERLAP_DAYS_MAX}d; none revokes the old one at once`,
+      durationOrNone,
+    )
+    .option(...AS)
+    .action(async (text: string, options: RotateOptions) => {
+      const overlap_ms = nullIfNone(options.overlap) ?? 0;
+      const { created, replaced } = await withData(options, async (context) => {
+        const key_id = await keyId(context, text);
+        const actor = await actorOf(context, options.as);
+        const made = await rotateKey(context, actor, { key_id, overlap_ms });
+        return { created: made, replaced: await endOf(context, key_id) };
+      });
+      const is_refused = await askToForgetKeys(options.data);
+      if (options.json) {
+        printJson({ ...created, replaced });
+        return;
+      }
+      printCreated(created);
+      if (replaced.expires_at_ms !== null) printLine(expiryLine(replaced.id, replaced.expires_at_ms));
+      else printLine(`${replaced.id} is revoked. ${whenRefused(options.data, is_refused)}`);
+    });
+}
+
+/** Returns the id of a rotated key and the time at which its overlap ends; null where it was revoked. */
+async function endOf({ store }: Pick<DataContext, 'store'>, id: string) {
+  const owner = await store.keys.findOwner(id);
+  const is_revoked = owner === undefined || owner.revoked_at_ms !== null;
+  return { id, expires_at_ms: is_revoked ? null : owner.expires_at_ms };
+}
+
+function printCreated({ id, name, key, expires_at_ms }: CreatedKey): void {
+  printLine(`Created API key ${name} (${id}):`);
+  printLine(key);
+  printLine('It is shown only this once.');
+  if (expires_at_ms !== null) printLine(expiryLine(id, expires_at_ms));
+}
+
+function expiryLine(id: string, expires_at_ms: number): string {
+  return `${id} works until ${formatTime(expires_at_ms)}.`;
+}
+
+function whenRefused(data: string, is_refused: boolean): string {
+  return is_refused
+    ? `The service on ${data} refuses it from now on; other nodes do within 60 seconds.`
+    : `No service was reached on ${data}; those elsewhere refuse it within 60 seconds.`;
 }

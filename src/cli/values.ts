@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
-import { wholeNumberBetween } from '../config/setting.ts';
+import { systemClock } from '../clock.ts';
+import { DURATION, wholeNumberBetween } from '../config/setting.ts';
 import { parseDollars } from '../money.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -45,4 +46,19 @@ export function time(text: string): number {
     );
   }
   return time_ms;
+}
+
+/** Parses a duration from now, a date or a time into Unix milliseconds. */
+export function timeAhead(text: string): number {
+  return /^\d+[a-z]$/.test(text) ? systemClock.now_ms() + DURATION.parse(text) : time(text);
+}
+
+/** Parses as `timeAhead` does, or `none`. */
+export function timeAheadOrNone(text: string): number | typeof NONE {
+  return text === NONE ? NONE : timeAhead(text);
+}
+
+/** Parses a duration such as `7d` into milliseconds, or `none`. */
+export function durationOrNone(text: string): number | typeof NONE {
+  return text === NONE ? NONE : DURATION.parse(text);
 }

@@ -7,6 +7,7 @@ import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
+import { DAY_MS } from '../../src/clock.ts';
 import { secretHash } from '../../src/hashing/secret-hash.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
@@ -166,6 +167,40 @@ describe('the words of the command line', () => {
     expect(await json('key', 'list', '--project', project, '--revoked')).toMatchObject([
       { id: textField(created, 'id'), revoked_at_ms: expect.any(Number) },
     ]);
+  });
+
+  test('key create --expires, expire, rotate', async () => {
+    const project = textField(await json('org', 'create', 'Key times'), 'default_project_id');
+    const [today, in_a_year] = [Date.now(), new Date(Date.now() + 360 * DAY_MS).toISOString().slice(0, 10)];
+    const created = await json('key', 'create', project, 'Timed', '--expires', '90d');
+    const expires_at_ms = Number(field(created, 'expires_at_ms'));
+    expect(expires_at_ms).toBeGreaterThanOrEqual(today + 90 * DAY_MS);
+    expect(expires_at_ms).toBeLessThanOrEqual(Date.now() + 90 * DAY_MS);
+    const id = textField(created, 'id');
+    const late = await run('key', 'expire', 'Timed', '2020-01-31');
+    expect(late).toMatchObject({
+      code: 1,
+      stderr: 'tds: A key can expire at a time in the next ten years.\n',
+    });
+    const changed = await run('key', 'expire', 'Timed', in_a_year);
+    expect(changed.stdout).toBe(`${id} works until ${in_a_year}T00:00:00Z.\n`);
+    expect((await run('key', 'list', '--project', project)).stdout).toContain(`${in_a_year}T00:00:00Z`);
+    const never = await run('key', 'expire', 'Timed', 'none');
+    expect(never.stdout).toBe(`${id} does not expire.\n`);
+
+    const overlapping = await json('key', 'rotate', 'Timed', '--overlap', '7d');
+    const second = textField(overlapping, 'id');
+    expect(overlapping).toMatchObject({ name: 'Timed', key: expect.stringMatching(KEY), replaced: { id } });
+    const old_ends_at_ms = Number(field(field(overlapping, 'replaced'), 'expires_at_ms'));
+    expect(old_ends_at_ms).toBeGreaterThanOrEqual(today + 7 * DAY_MS);
+    expect(old_ends_at_ms).toBeLessThanOrEqual(Date.now() + 7 * DAY_MS);
+    expect(await json('key', 'list', '--project', project)).toMatchObject([
+      { id, expires_at_ms: old_ends_at_ms },
+      { id: second, expires_at_ms: null },
+    ]);
+    const at_once = await run('key', 'rotate', second, '--overlap', 'none');
+    expect(at_once.stdout).toContain(`\n${second} is revoked. No service was reached on ${data}`);
+    expect(await json('key', 'list', '--project', project)).toMatchObject([{ id }, { name: 'Timed' }]);
   });
 
   test('credit refund and history', async () => {
@@ -774,6 +809,24 @@ describe('failures are one sentence on standard error', () => {
     ],
     ['no such project', ['project', 'archive', 'proj_none', '--data', data], 1, /There is no project/],
     ['no such key', ['key', 'revoke', 'key_none', '--data', data], 1, /There is no API key/],
+    [
+      'an expiry that is no time',
+      ['key', 'create', 'Default', 'Late', '--expires', 'tomorrow', '--data', data],
+      2,
+      /Give a UTC date such as 2026-01-31/,
+    ],
+    [
+      'a rotation without an overlap',
+      ['key', 'rotate', 'key_none', '--data', data],
+      2,
+      /--overlap <duration>/,
+    ],
+    [
+      'a rotation of no key',
+      ['key', 'rotate', 'key_none', '--overlap', '7d', '--data', data],
+      1,
+      /There is no API key/,
+    ],
     [
       'a name that several have',
       ['project', 'archive', 'Default', '--data', data],

@@ -1,4 +1,4 @@
-import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
@@ -9,27 +9,21 @@ setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
 const root = temporaryDirectory();
 const data = join(root.path, 'data');
+beforeAll(() => tdsJson(['init', '--data', data]));
 afterAll(() => root.remove());
 
 test('a key that is revoked is refused by the running service with the next request, and the command says what others need', async () => {
   const { key, key_id } = await createdKey();
   const server = await startChildServer(data, root.path);
-  const statusOf = async () => {
-    const response = await fetch(`${server.address}/v1/models`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    await response.text();
-    return response.status;
-  };
   try {
     // Read once, so that the service knows the key for a minute.
-    expect(await statusOf()).toBe(200);
+    expect(await statusOf(server, key)).toBe(200);
     const { code, stdout, stderr } = await tds(['key', 'revoke', key_id, '--data', data]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(
       `The service on ${data} refuses it from now on; other nodes do within 60 seconds.\n`,
     );
-    expect(await statusOf()).toBe(401);
+    expect(await statusOf(server, key)).toBe(401);
   } finally {
     await server.stop();
   }
@@ -39,8 +33,26 @@ test('a key that is revoked is refused by the running service with the next requ
   );
 });
 
+test('a key that is rotated without an overlap is refused by the running service with the next request, and the new one answered', async () => {
+  const { key, key_id } = await createdKey();
+  const server = await startChildServer(data, root.path);
+  try {
+    expect(await statusOf(server, key)).toBe(200);
+    const rotated = await tdsJson(['key', 'rotate', key_id, '--overlap', 'none', '--data', data]);
+    expect(await statusOf(server, key)).toBe(401);
+    expect(await statusOf(server, textField(rotated, 'key'))).toBe(200);
+  } finally {
+    await server.stop();
+  }
+});
+
+async function statusOf({ address }: { readonly address: string }, key: string): Promise<number> {
+  const response = await fetch(`${address}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  await response.text();
+  return response.status;
+}
+
 async function createdKey(): Promise<{ readonly key: string; readonly key_id: string }> {
-  await tdsJson(['init', '--data', data]);
   const created = await tdsJson(['key', 'create', 'Default', 'Live', '--data', data]);
   return { key: textField(created, 'key'), key_id: textField(created, 'id') };
 }
