@@ -135,11 +135,11 @@ export class Catalog {
       .filter((model) => model !== null);
   }
 
-  /** Returns the open decision models by id that every organization may ask. */
-  async listCommonModels(): Promise<ServedModelEntry[]> {
+  /** Returns the open decision models by id that the organization may ask. */
+  async listDecisionModelsOf(organization_id: string): Promise<ServedModelEntry[]> {
     const models = await this.list();
     return models
-      .filter((model) => model.organization_id === null)
+      .filter(isSeenBy(organization_id))
       .map((model) => asDecisionModel(model, baseIn(models, model)))
       .filter((model) => model !== null);
   }

@@ -6,7 +6,7 @@ import { type CasesFile, readCases } from '../eval/read-cases.ts';
 import { drawCases } from '../eval/run.ts';
 import { openScores } from '../eval/workspace.ts';
 import type { Mode } from '../questions/question.ts';
-import { type ChosenModel, openChosenModel } from './catalog-model.ts';
+import { type ChosenModel, openChosenModel, requireUntuned } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
 import { addEvalRunOptions, type EvalRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';
 import { printJson, printLine, printTable } from './output.ts';
@@ -43,6 +43,7 @@ async function calibrate(cases_file: string, options: CalibrateOptions): Promise
   const read = await readCases(cases_file);
   const model = await openChosenModel(options);
   try {
+    requireUntuned(model, 'calibrate');
     const fast = await fitMode('fast', model, cases_file, read, options);
     const consistent = fast && (await fitMode('consistent', model, cases_file, read, options));
     if (fast === undefined || consistent === undefined) return;

@@ -19,6 +19,7 @@ import { type MeasuredModel, measuredEngine } from '../eval/measured-model.ts';
 import { healthProbeInput } from '../models/health-probe.ts';
 import type { Mode } from '../questions/question.ts';
 import { type CatalogModel, EMBEDDED, type UpstreamPool } from '../store/catalog-records.ts';
+import { Tuning } from '../tuning/tuning.ts';
 import { type FingerprintedAnswer, UpstreamModel } from '../upstreams/upstream-model.ts';
 import { withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -30,6 +31,8 @@ import { type FittedCalibration, writeCalibration } from './write-calibration.ts
 export interface ChosenModel extends MeasuredModel {
   /** Its id in the catalog; null for a file. */
   readonly id: string | null;
+  /** The corrections of a tuned model, whose scores are those of its base; null for other models. */
+  readonly tuning: Tuning | null;
   /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
   /** Stores a calibration where a service finds it. Resolves with the place. */
@@ -42,6 +45,7 @@ export interface ChosenModel extends MeasuredModel {
  */
 export async function openChosenModel(options: CaseRunOptions): Promise<ChosenModel> {
   const row = await rowOf(options);
+  if (row !== undefined && row.base_id !== null) return await openTuned(row.id, row.base_id, options);
   if (row?.upstreams != null) return await openUpstreams(row, row.upstreams, options);
   if (row === undefined) return await openWeights(options, options.model, {});
   if (row.weights === null) throw new CommandFailed(`${row.id} has neither weights nor upstreams.`);
@@ -59,6 +63,24 @@ async function rowOf(options: CaseRunOptions): Promise<CatalogModel | undefined>
   return await withData(options, ({ store }) => store.catalog.findModel(model));
 }
 
+/** Opens the base of a tuned model, which answers by its scores. */
+async function openTuned(id: string, base_id: string, options: CaseRunOptions): Promise<ChosenModel> {
+  const text = await withData(options, ({ store }) => store.catalog.findTuning(id));
+  if (text === undefined) throw new CommandFailed(`${id} has no tuning.`);
+  const tuning = Tuning.read(text);
+  const base = await openChosenModel({ ...options, model: base_id });
+  if (tuning.weights_sha256 !== base.facts.weights_sha256 || tuning.profile !== base.facts.profile) {
+    await base.close();
+    throw new CommandFailed(`${id} was tuned on other weights than ${base_id} has now: tune again.`);
+  }
+  return { ...base, id, tuning };
+}
+
+/** Throws `CommandFailed` for a tuned model, which can only be measured. `deed` names what is done to its base. */
+export function requireUntuned({ id, tuning }: ChosenModel, deed: 'calibrate' | 'tune'): void {
+  if (tuning !== null) throw new CommandFailed(`${id} is a tuned model: ${deed} its base instead.`);
+}
+
 async function openWeights(
   options: CaseRunOptions,
   path: string | undefined,
@@ -74,6 +96,7 @@ async function openWeights(
   return {
     ...measuredEngine(engine),
     id: row.expected?.id ?? null,
+    tuning: null,
     temperatures: async (mode) => (await readCalibration(first, profile, weights_sha256))?.temperatures[mode],
     keepCalibration: async (fitted) => {
       const to = calibrationPath(first);
@@ -113,6 +136,7 @@ async function openUpstreams(
     if (fingerprint === null) throw new CommandFailed(otherModels(id));
     return {
       id,
+      tuning: null,
       facts: {
         weights_sha256: fingerprint,
         profile: model.profile,

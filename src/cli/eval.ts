@@ -7,6 +7,7 @@ import { seededRandom } from '../eval/random.ts';
 import { readCases } from '../eval/read-cases.ts';
 import { type EvalReport, evalReport } from '../eval/report.ts';
 import { drawCases } from '../eval/run.ts';
+import { servedScores } from '../eval/served-scores.ts';
 import {
   ABSTAINING_TITLE,
   abstainingTable,
@@ -96,7 +97,8 @@ async function scoredReport(
       file,
       model: model.facts,
       mode,
-      temperatures,
+      tuned: model.tuning !== null,
+      served: servedScores({ mode, temperatures, tuning: model.tuning }),
       seed: options.seed,
       folds: options.folds,
       fold_by: options.foldBy,

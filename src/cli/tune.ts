@@ -18,7 +18,7 @@ import {
 import { openScores } from '../eval/workspace.ts';
 import { MODES, type Mode } from '../questions/question.ts';
 import { writeTuning } from '../tuning/tuning-file.ts';
-import { type ChosenModel, openChosenModel } from './catalog-model.ts';
+import { type ChosenModel, openChosenModel, requireUntuned } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
 import { addCaseRunOptions, type CaseRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';
 import { interruptible } from './interruptible.ts';
@@ -69,6 +69,7 @@ async function tune(cases_file: string, options: TuneOptions): Promise<void> {
   const read = await readCases(cases_file);
   const model = await openChosenModel(options);
   try {
+    requireUntuned(model, 'tune');
     const labels = await labelsOf(model, cases_file, read, options);
     const tuned = labels === undefined ? undefined : await fitted(labels, options);
     if (tuned === undefined) return;

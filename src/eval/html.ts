@@ -3,6 +3,7 @@ import type { EvalReport, Results } from './report.ts';
 import {
   ABSTAINING_TITLE,
   abstainingTable,
+  servedName,
   setTable,
   stabilityTable,
   summaryLines,
@@ -48,8 +49,8 @@ ${tableHtml(typeTable(report))}
 ${tableHtml(abstainingTable(report))}
 <h2>Reliability</h2>
 <p>What the model said against what was so: the probability of yes for a noul, the confidence in the answer otherwise. The area of a dot is the share of its questions; on the line, probabilities are true.</p>
-${diagrams('Uncalibrated', report.uncalibrated)}
-${report.calibrated === null ? '' : diagrams('Calibrated', report.calibrated)}
+${diagrams('uncalibrated', report.uncalibrated)}
+${report.calibrated === null ? '' : diagrams(servedName(report), report.calibrated)}
 <h2>Steadiness</h2>
 <p>Changes of a request that should leave its answers as they were.</p>
 ${tableHtml(stabilityTable(report))}

@@ -1,9 +1,8 @@
-import type { TypeTemperatures } from '../../native/engine.ts';
 import { type Mode, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
 import type { EvalCase } from './cases.ts';
-import { answerPairs, predictionOf, scoredQuestions } from './collect.ts';
+import { answerPairs, predictionOf, type ScoredQuestion, scoredQuestions } from './collect.ts';
 import { assignFolds, type FoldBy } from './fit.ts';
 import type { MeasuredFacts } from './measured-model.ts';
 import { accuracy, type ReliabilityBin, reliabilityBins } from './metrics.ts';
@@ -11,6 +10,7 @@ import type { Prediction } from './predictions.ts';
 import { PROBES, type Probe } from './probes.ts';
 import { seededRandom, shuffled } from './random.ts';
 import type { ScoreFile } from './score-file.ts';
+import type { ServedScores } from './served-scores.ts';
 import { type Steadiness, steadiness } from './stability.ts';
 
 /** A question type, over all sets (`source` is null) or in one. */
@@ -22,7 +22,7 @@ export interface GroupResult {
   readonly metrics: Estimates;
 }
 
-/** The results with the model's own scores, or with its calibrated ones. */
+/** The results with the model's own scores, or with those of its answers. */
 export interface Results {
   readonly types: readonly (GroupResult & {
     /** The mean of the accuracies of the sets, so that a larger set does not weigh more. */
@@ -51,12 +51,14 @@ export interface EvalReport {
     readonly refused: number;
   };
   readonly model: Omit<MeasuredFacts, 'calibrated'>;
+  /** True for a tuned model, whose corrections are in `calibrated`. */
+  readonly tuned: boolean;
   readonly mode: Mode;
   readonly seed: number;
   /** The folds by which thresholds are measured. */
   readonly folds: { readonly count: number; readonly by: FoldBy };
   readonly uncalibrated: Results;
-  /** Null where the weights have no calibration. */
+  /** The results of the answers: tuned questions corrected, others calibrated. Null for a model with neither. */
   readonly calibrated: Results | null;
   /** The results of the served answers: calibrated where there is a calibration. */
   readonly stability: readonly ProbeResult[];
@@ -74,7 +76,10 @@ export interface ReportInput {
   readonly file: ScoreFile;
   readonly model: MeasuredFacts;
   readonly mode: Mode;
-  readonly temperatures: TypeTemperatures | undefined;
+  /** True for a tuned model. */
+  readonly tuned: boolean;
+  /** Undefined where the model's own scores are served. */
+  readonly served: ServedScores | undefined;
   readonly seed: number;
   /** As for `fitCalibration`: the same seed gives the same folds. */
   readonly folds: number;
@@ -85,18 +90,14 @@ export interface ReportInput {
 
 /** Returns the report on the scores in the file for the cases; the same input gives the same report. */
 export function evalReport(input: ReportInput): EvalReport {
-  const { cases, file, mode, temperatures } = input;
+  const { cases, file, mode, served } = input;
   const entries = cases.flatMap((subject) => file.get(subject.digest, 'original') ?? []);
   const answered = entries.filter(({ scores }) => scores !== null);
   const questions = scoredQuestions(cases, file);
   const total = answered.reduce((sum, { input_tokens }) => sum + input_tokens, 0);
   const latencies = answered.map(({ latency_ms }) => latency_ms).sort((a, b) => a - b);
   const { calibrated: _, ...model } = input.model;
-  const results = (fitted: TypeTemperatures | undefined) =>
-    resultsOf(
-      questions.map((question) => predictionOf(question, fitted)),
-      input,
-    );
+  const results = (scored: readonly ScoredQuestion[]) => resultsOf(scored.map(predictionOf), input);
   return {
     created: input.created,
     cases: {
@@ -107,12 +108,13 @@ export function evalReport(input: ReportInput): EvalReport {
       refused: entries.length - answered.length,
     },
     model,
+    tuned: input.tuned,
     mode,
     seed: input.seed,
     folds: { count: input.folds, by: input.fold_by },
-    uncalibrated: results(undefined),
-    calibrated: temperatures === undefined ? null : results(temperatures),
-    stability: stabilityOf(cases, file, temperatures),
+    uncalibrated: results(questions),
+    calibrated: served === undefined ? null : results(scoredQuestions(cases, file, served)),
+    stability: stabilityOf(cases, file, served),
     latency_ms: {
       mean: latencies.reduce((sum, latency) => sum + latency, 0) / latencies.length,
       p50: quantile(latencies, 0.5),
@@ -167,9 +169,9 @@ function meanOverSets(predictions: readonly Prediction[]): number {
 function stabilityOf(
   cases: readonly EvalCase[],
   file: ScoreFile,
-  temperatures: TypeTemperatures | undefined,
+  served: ServedScores | undefined,
 ): readonly ProbeResult[] {
-  const pairs = answerPairs(cases, file, temperatures);
+  const pairs = answerPairs(cases, file, served);
   return PROBES.flatMap((probe) =>
     QUESTION_TYPES.flatMap((type) => {
       const of_type = (pairs.get(probe) ?? []).filter(({ before }) => before.type === type);

@@ -56,12 +56,17 @@ function metricCells({ metrics }: GroupResult, show: (estimate: Estimate) => str
   ];
 }
 
-/** Returns the results before calibration, and after it where there is one. */
+/** Returns the results before calibration and tuning, and after them where there is one. */
 function stagesOf(report: EvalReport): readonly { readonly name: string; readonly results: Results }[] {
   return [
     { name: 'uncalibrated', results: report.uncalibrated },
-    ...(report.calibrated === null ? [] : [{ name: 'calibrated', results: report.calibrated }]),
+    ...(report.calibrated === null ? [] : [{ name: servedName(report), results: report.calibrated }]),
   ];
+}
+
+/** Returns the name of the scores that answers are made of, where they are not the model's own. */
+export function servedName({ tuned }: Pick<EvalReport, 'tuned'>): string {
+  return tuned ? 'tuned' : 'calibrated';
 }
 
 /** Returns the results by type, before calibration and after it. */

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
+import type { Results } from '../../src/eval/report.ts';
+import type { QuestionType } from '../../src/questions/question.ts';
+import { writeTuning } from '../../src/tuning/tuning-file.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { loadOnCpu, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
@@ -77,6 +81,45 @@ async function report(id: string, output: string) {
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout);
 }
+function ofType({ types }: Results, type: QuestionType) {
+  const found = types.find((one) => one.type === type);
+  if (found === undefined) throw new Error(`the report has no ${type}`);
+  return found;
+}
+
+/** The tuning of one yes/no question of the cases, on the weights of a report. */
+function lampTuning(
+  { weights_sha256, profile }: { weights_sha256: string; profile: string },
+  shift: readonly [no: number, yes: number],
+): string {
+  return writeTuning({
+    header: {
+      weights_sha256,
+      profile,
+      model: 'weights',
+      hash_key: [1, 2],
+      fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
+    },
+    entries: [
+      {
+        question: {
+          type: 'noul',
+          instructions: 'Is there a lamp in the order?',
+          yes: undefined,
+          no: undefined,
+        },
+        mode: 'fast',
+        scale: 1,
+        shift,
+        words: null,
+        labels: 20,
+        accuracy: { before: 0.5, after: 0.9 },
+        loss: { before: 0.7, after: 0.3 },
+        answer_shares: [0.5, 0.5],
+      },
+    ],
+  });
+}
 const calibrate = (id: string, work: string) =>
   tds(['calibrate', CASES, '--model', id, '--data', data, '--work', work, ...CPU], { cwd: directory.path });
 
@@ -144,6 +187,39 @@ describe('tds eval and tds calibrate --model ID', () => {
     const by_path = await report(markers, 'by-path');
     expect(by_id.model).toEqual(by_path.model);
     expect(by_id.uncalibrated).toEqual(by_path.uncalibrated);
+  });
+
+  test('ask the base of a tuned model, and measure its corrections', async () => {
+    const base = await report('weights', 'by-id');
+    const tunedTo = async (id: string, shift: readonly [no: number, yes: number]) => {
+      const tuning = join(directory.path, `${id}.tuning`);
+      await writeFile(tuning, lampTuning(base.model, shift));
+      expect(await model('add', id, '--tuning', tuning)).toMatchObject({ code: 0 });
+      // The scores are the base's, so that nothing is asked again.
+      return await report(id, 'by-id');
+    };
+    const yes = await tunedTo('lamp-yes', [0, 60]);
+    const no = await tunedTo('lamp-no', [60, 0]);
+    for (const tuned of [yes, no]) {
+      expect(tuned.uncalibrated).toEqual(base.uncalibrated);
+      expect(tuned).toMatchObject({ tuned: true, model: base.model });
+      expect(ofType(tuned.calibrated, 'choice')).toEqual(ofType(base.uncalibrated, 'choice'));
+    }
+    const right = ({ calibrated }: { readonly calibrated: Results }) => {
+      const { questions, metrics } = ofType(calibrated, 'noul');
+      return questions * metrics.accuracy.value;
+    };
+    // The order with a lamp is in the cases once.
+    expect(right(yes) - right(no)).toBeCloseTo(1);
+    for (const [deed, command] of [
+      ['calibrate', ['calibrate', CASES, '--work', 'by-id']],
+      ['tune', ['tune', CASES, '--work', 'by-id', '--output', 'again.tuning']],
+    ] as const) {
+      expectRefused(
+        await tds([...command, '--model', 'lamp-yes', '--data', data, ...CPU], { cwd: directory.path }),
+        `lamp-yes is a tuned model: ${deed} its base instead.`,
+      );
+    }
   });
 
   test.each([

@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { addMember } from '../../src/accounts/members.ts';
+import { addOpenModel } from '../../src/catalog/changes.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { TokenCountSchema } from '../../src/decisions/schemas.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
@@ -172,11 +173,28 @@ test('an answer has the headers of the API, so that the page can tell its latenc
   expect(Number(played.headers.get('service-processing-ms'))).toBeGreaterThan(0);
 });
 
-test('whoever is signed in sees the models that can be asked, with price and context, and nobody else', async () => {
-  const path = '/console/api/models';
+test('a member sees the models that the organization may ask, with price and context, its own too', async () => {
+  const { organization_id } = account;
+  const other = await addAccount(made.service);
+  for (const [id, owner] of [
+    ['support-1', organization_id],
+    ['support-2', other.organization_id],
+  ] as const) {
+    const live = { context_tokens: 16_384, input_price_micros_per_million_tokens: 600_000 };
+    const source = { base_id: 'decision-1', tuning_sha256: 'd'.repeat(64), tuning: 'none' };
+    await addOpenModel(
+      made.service.accounts,
+      OPERATOR,
+      { id, kind: 'decision', description: 'Support', ...live },
+      { ...source, organization_id: owner },
+    );
+  }
+  const path = `/console/api/organizations/${organization_id}/models/`;
   const response = await people.get('reader')?.ask(path);
   expect(await response?.json()).toEqual({
-    items: [{ id: 'decision-1', context_tokens: 16_384, input_price_micros_per_million_tokens: 500_000 }],
+    items: [
+      { id: 'decision-1', context_tokens: 16_384, input_price_micros_per_million_tokens: 500_000 },
+      { id: 'support-1', context_tokens: 16_384, input_price_micros_per_million_tokens: 600_000 },
+    ],
   });
-  expect((await made.service.fetch(path)).status).toBe(401);
 });

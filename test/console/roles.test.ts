@@ -357,7 +357,7 @@ const ROWS: readonly Row[] = [
   { route: `POST ${IN}/top-ups/:payment_id/cancel`, may: PAYERS },
   { route: `GET ${IN}/trail/`, may: ['owner'] },
 
-  { route: 'GET /models/', may: SIGNED_IN },
+  { route: `GET ${IN}/models/`, may: SEERS },
   { route: 'GET /operator/organizations/', may: OPERATORS },
   { route: `GET /operator${IN}`, may: OPERATORS },
   { route: `GET /operator${IN}/trail`, may: OPERATORS },

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { answerOf, Micros } from './schemas.ts';
+import { requirePermission } from '../../access/permissions.ts';
+import { answerOf, Micros, OrganizationParams } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -12,13 +13,15 @@ const LiveModel = answerOf({
   input_price_micros_per_million_tokens: Micros,
 });
 
-/** Returns the route of the open decision models, by id, without those that only one organization may ask. */
+/** Returns the route of the open decision models that an organization may ask, by id, its own ones too. */
 export function liveModelRoutes(services: ConsoleServices) {
   const { catalog } = services.decisions;
-  return new Elysia({ prefix: '/models' }).use(signedIn(services)).get(
+  return new Elysia({ prefix: '/organizations/:organization_id/models' }).use(signedIn(services)).get(
     '/',
-    async () => {
-      const models = await catalog.listCommonModels();
+    async ({ actor, params }) => {
+      const { organization_id } = params;
+      await requirePermission(services.store, actor, organization_id, 'see');
+      const models = await catalog.listDecisionModelsOf(organization_id);
       return {
         items: models.map(({ id, context_tokens, input_price_micros_per_million_tokens }) => ({
           id,
@@ -27,6 +30,6 @@ export function liveModelRoutes(services: ConsoleServices) {
         })),
       };
     },
-    { response: answerOf({ items: Type.Array(LiveModel) }) },
+    { params: OrganizationParams, response: answerOf({ items: Type.Array(LiveModel) }) },
   );
 }

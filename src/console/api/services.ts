@@ -44,7 +44,7 @@ export interface ConsoleServices {
    */
   readonly mailInvitation: (invitation: SentInvitation, inviter_name: string) => void;
   /** Answers the requests of the playground and of batches. */
-  readonly decisions: BatchServices & { readonly catalog: Pick<Catalog, 'listCommonModels'> };
+  readonly decisions: BatchServices & { readonly catalog: Pick<Catalog, 'listDecisionModelsOf'> };
   readonly body_limits: BodyLimits;
   readonly operation: Operation;
   /** The origin of the console, such as `https://tds.example.com`; null to trust the `Host` of requests. */

@@ -203,7 +203,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await using opened = await browser.page(DESKTOP);
     const { page } = opened;
     await carrySession(opened, made, owner);
-    await page.route('**/console/api/models*', async (route) => {
+    await page.route('**/console/api/organizations/*/models*', async (route) => {
       const answer = await route.fetch();
       const { items } = JSON.parse(await answer.text());
       await route.fulfill({

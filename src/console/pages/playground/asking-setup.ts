@@ -20,7 +20,7 @@ export async function loadSetup(organization_id: string): Promise<Setup> {
   const [keys, projects, models, { tier, available_micros }] = await Promise.all([
     call(within.keys.get({ query: {} })),
     call(within.projects.get({ query: {} })),
-    call(api.models.get()),
+    call(within.models.get()),
     call(within.billing.get()),
   ]);
   return {

@@ -1,0 +1,34 @@
+import { applyTemperature, type TypeTemperatures } from '../../native/engine.ts';
+import type { JsonValue } from '../json/json-value.ts';
+import type { Mode, Question } from '../questions/question.ts';
+import type { Tuning } from '../tuning/tuning.ts';
+
+/** Turns the scores of the weights, a list for each question of a request, into those that a service answers by. */
+export type ServedScores = (
+  request: { readonly state: JsonValue; readonly questions: readonly Question[] },
+  scores: readonly (readonly number[])[],
+) => readonly (readonly number[])[];
+
+/**
+ * Returns how a model's scores become those of its answers: corrected for tuned questions, calibrated for all others.
+ * Undefined for a model with neither.
+ */
+export function servedScores({
+  mode,
+  temperatures,
+  tuning,
+}: {
+  readonly mode: Mode;
+  readonly temperatures: TypeTemperatures | undefined;
+  readonly tuning: Tuning | null;
+}): ServedScores | undefined {
+  if (temperatures === undefined && tuning === null) return undefined;
+  return (request, scores) => {
+    const correct = tuning?.correctionOf({ ...request, mode });
+    return request.questions.map((question, index) => {
+      const own = scores[index] ?? [];
+      const calibrated = temperatures === undefined ? own : applyTemperature(own, question, temperatures);
+      return correct?.(index, own) ?? calibrated;
+    });
+  };
+}
