@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../src/access/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
-import { DAY_MS } from '../src/clock.ts';
+import { DAY_MS } from '../src/time/clock.ts';
 import { ConsoleBrowser, DESKTOP } from '../test/console/browser.ts';
 import { carrySession } from '../test/console/pages/visitor.ts';
 import { addPerson, startTestConsole } from '../test/console/people.ts';

@@ -9,8 +9,8 @@
  * the 60.
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
-import { systemClock } from '../src/clock.ts';
 import { ModelScheduler, QUEUE_LIMIT } from '../src/limits/model-scheduler.ts';
+import { systemClock } from '../src/time/clock.ts';
 import { fiveQuestions, THREADS } from './support/engine.ts';
 import { quantile, report, rounded } from './support/statistics.ts';
 

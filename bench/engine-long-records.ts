@@ -8,7 +8,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { PROJECT_ROOT } from '../src/project-root.ts';
+import { PROJECT_ROOT } from '../src/files/project-root.ts';
 import { fiveQuestions } from './support/engine.ts';
 import { median, report, rounded } from './support/statistics.ts';
 

@@ -13,13 +13,13 @@ import { SqliteDatabase } from '../db/sqlite/sqlite-database.ts';
 import { OPERATOR } from '../src/access/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization, setTierSettings } from '../src/accounts/organizations.ts';
-import { systemClock } from '../src/clock.ts';
-import { randomIdentifiers } from '../src/identifiers.ts';
+import { randomIdentifiers } from '../src/contract/identifiers.ts';
+import { MICROS_PER_DOLLAR } from '../src/contract/money.ts';
 import { createLog } from '../src/log/log.ts';
 import { BoundedOutput } from '../src/log/standard-output.ts';
-import { MICROS_PER_DOLLAR } from '../src/money.ts';
 import { creditByHand } from '../src/payments/credit.ts';
 import { openService } from '../src/service.ts';
+import { systemClock } from '../src/time/clock.ts';
 import { UNKNOWN_KEY } from '../test/support/requests.ts';
 import { median, report, rounded } from './support/statistics.ts';
 

@@ -20,9 +20,9 @@ import { UsageWriter } from '../db/sqlite/usage-writer.ts';
 import { OPERATOR } from '../src/access/actor.ts';
 import { createKey } from '../src/accounts/keys.ts';
 import { createOrganization } from '../src/accounts/organizations.ts';
-import { systemClock } from '../src/clock.ts';
-import { randomIdentifiers } from '../src/identifiers.ts';
+import { randomIdentifiers } from '../src/contract/identifiers.ts';
 import { creditByHand } from '../src/payments/credit.ts';
+import { systemClock } from '../src/time/clock.ts';
 import { latestPrune_ms, pruneUsage } from '../src/usage/prune.ts';
 import { median, quantile, report, rounded } from './support/statistics.ts';
 

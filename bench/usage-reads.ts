@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import { type Db, openDatabase } from '../db/sqlite/connection.ts';
 import { ReaderThread } from '../db/sqlite/reader-thread.ts';
 import { apiKeys, organizations, projects } from '../db/sqlite/schema.ts';
-import { DAY_MS } from '../src/clock.ts';
+import { DAY_MS } from '../src/time/clock.ts';
 import { exportUsage } from '../src/usage/export.ts';
 import { longestBlock_ms } from '../test/support/event-loop.ts';
 import { median, report, rounded } from './support/statistics.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { GgmlType } from 'node-llama-cpp';
-import { excerpt } from '../src/error-message.ts';
+import { excerpt } from '../src/errors/error-message.ts';
 import { WeightsError } from './errors.ts';
 import { readHeader } from './gguf.ts';
 import type { TensorFacts } from './gguf-file.ts';

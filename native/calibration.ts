@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { systemErrorCode } from '../src/errors/system-error-code.ts';
 import { type Question, type QuestionType, scoreCount } from '../src/questions/question.ts';
-import { systemErrorCode } from '../src/system-error-code.ts';
 import { WeightsError } from './errors.ts';
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });

@@ -1,5 +1,5 @@
-import { excerpt } from '../src/error-message.ts';
-import { systemErrorCode } from '../src/system-error-code.ts';
+import { excerpt } from '../src/errors/error-message.ts';
+import { systemErrorCode } from '../src/errors/system-error-code.ts';
 import { WeightsError } from './errors.ts';
 import { GgufDamaged, type GgufHeader, type GgufValue, readGgufHeader } from './gguf-file.ts';
 import type { Vocabulary } from './plan/vocabulary.ts';

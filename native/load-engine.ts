@@ -1,4 +1,4 @@
-import { errorMessage, excerpt } from '../src/error-message.ts';
+import { errorMessage, excerpt } from '../src/errors/error-message.ts';
 import type { DecisionEngine, ScoringPlanner } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';

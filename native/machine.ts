@@ -1,4 +1,4 @@
-import { errorMessage } from '../src/error-message.ts';
+import { errorMessage } from '../src/errors/error-message.ts';
 import { servesAmx } from './amx.ts';
 import { loadedCpuLibrary } from './cpu-library.ts';
 import { addonStatus } from './evaluators/addon/addon-status.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { IS_UNPACKED, projectFile } from '../src/project-root.ts';
-import { systemErrorCode } from '../src/system-error-code.ts';
+import { systemErrorCode } from '../src/errors/system-error-code.ts';
+import { IS_UNPACKED, projectFile } from '../src/files/project-root.ts';
 import { WeightsError } from './errors.ts';
 
 /** The first GGUF part of the weights that come with the service. */

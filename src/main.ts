@@ -3,8 +3,8 @@ import { forbidCoreDumps } from './cli/core-dumps.ts';
 import { beEndedFirst } from './cli/ended-first.ts';
 import { createProgram, runCommandLine } from './cli/program.ts';
 import { WEIGHTS_TRIAL } from './cli/weights-trial.ts';
+import { systemErrorCode } from './errors/system-error-code.ts';
 import { standardOutput } from './log/standard-output.ts';
-import { systemErrorCode } from './system-error-code.ts';
 
 /** The exit code that shells report for a program that a closed pipe ended: 128 and the number of SIGPIPE. */
 const EXIT_CLOSED_PIPE = 141;

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { CLIENT_TIMEOUT_MS } from '../../src/client-timeout.ts';
-import { MICROS_PER_DOLLAR } from '../../src/money.ts';
+import { MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
+import { CLIENT_TIMEOUT_MS } from '../../src/time/client-timeout.ts';
 import { SMALL_REQUEST } from '../../test/support/requests.ts';
 
 /** The delay before a client retries after a refusal or a cut. */

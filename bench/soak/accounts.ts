@@ -1,5 +1,5 @@
 import { FIRST_CREDIT_MICROS } from '../../src/cli/initialize.ts';
-import { MICROS_PER_DOLLAR } from '../../src/money.ts';
+import { MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
 import { textField } from '../../test/cli/support.ts';
 import type { Client } from './observed.ts';
 import type { Served } from './served.ts';

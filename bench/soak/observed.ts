@@ -1,4 +1,4 @@
-import { CLIENT_TIMEOUT_MS } from '../../src/client-timeout.ts';
+import { CLIENT_TIMEOUT_MS } from '../../src/time/client-timeout.ts';
 import { field } from '../../test/cli/support.ts';
 import { chargedMicros } from './requests.ts';
 import type { Served } from './served.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { MICROS_PER_DOLLAR } from '../../src/money.ts';
+import { MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
 import { textField } from '../../test/cli/support.ts';
 import type { Accounts } from './accounts.ts';
 import type { Backup } from './books.ts';

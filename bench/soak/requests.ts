@@ -1,7 +1,7 @@
 import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
 import { cost_micros } from '../../src/decisions/pricing.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../../src/decisions/schemas.ts';
-import { MICROS_PER_DOLLAR } from '../../src/money.ts';
 import { FIVE_QUESTIONS } from '../support/five-questions.ts';
 
 type Mode = DecisionResponse['mode'];

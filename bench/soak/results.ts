@@ -1,5 +1,5 @@
-import { CLIENT_TIMEOUT_MS } from '../../src/client-timeout.ts';
-import { MICROS_PER_DOLLAR } from '../../src/money.ts';
+import { MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
+import { CLIENT_TIMEOUT_MS } from '../../src/time/client-timeout.ts';
 import { median, quantile } from '../support/statistics.ts';
 import type { Accounts } from './accounts.ts';
 import { type BooksReport, sumOf } from './books.ts';

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { projectFile } from '../../src/project-root.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 
 const POLL_MS = 20;
 /** The longest start, stop or reload on a busy machine. */

@@ -2,8 +2,8 @@
 import { RedisClient } from 'bun';
 import { connectPostgres } from '../../db/postgres/connection.ts';
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
-import { systemClock } from '../../src/clock.ts';
 import { WINDOW_MS } from '../../src/limits/rate-status.ts';
+import { systemClock } from '../../src/time/clock.ts';
 
 /** The task of a node. */
 export interface Task {

@@ -2,7 +2,7 @@ import { SQL } from 'bun';
 import type { ExtractTablesWithRelations } from 'drizzle-orm';
 import { type BunSQLQueryResultHKT, drizzle } from 'drizzle-orm/bun-sql';
 import type { PgDatabase } from 'drizzle-orm/pg-core';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { boundedClient, type ClientBounds } from './bounded-client.ts';
 import * as schema from './schema.ts';
 

@@ -1,6 +1,6 @@
 import { SQL } from 'bun';
-import { withCauses } from '../../src/error-causes.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { withCauses } from '../../src/errors/error-causes.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 
 /** SQLSTATEs of a lost connection. Uncommitted work is rolled back. */
 const BROKEN_STATES: ReadonlySet<string> = new Set([

@@ -1,12 +1,12 @@
 import { sql } from 'drizzle-orm';
 import { rollUpAuditLog } from '../../src/audit-log/roll-up.ts';
-import { type Clock, MINUTE_MS } from '../../src/clock.ts';
 import {
   type HistoryReport,
   type HistoryRuns,
   type HistoryTask,
   WHOLE_AUDIT_EVERY_MS,
 } from '../../src/store/history-runs.ts';
+import { type Clock, MINUTE_MS } from '../../src/time/clock.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import type { PgDb } from './connection.ts';

@@ -1,7 +1,7 @@
 import type { ReservedSQL, SQL } from 'bun';
-import { monthOf } from '../../src/calendar/month.ts';
 import type { Hold } from '../../src/store/hold.ts';
 import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
+import { monthOf } from '../../src/time/month.ts';
 import {
   type AskedWrite,
   claimKey,

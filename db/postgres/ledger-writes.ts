@@ -1,4 +1,3 @@
-import { monthOf } from '../../src/calendar/month.ts';
 import { IDEMPOTENCY_KEPT_MS } from '../../src/idempotency/claim.ts';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import type { ChargeRequest } from '../../src/ledger/durable-books.ts';
@@ -7,6 +6,7 @@ import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/store
 import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
 import { KEPT_BYTES_MAX, type KeptAnswer, writeKept } from '../../src/store/kept-answer.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import { monthOf } from '../../src/time/month.ts';
 
 /** One write of the ledger. */
 export type LedgerWrite =

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
-import { projectFile } from '../../src/project-root.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 import {
   APPLIED_TABLE,
   type AppliedMigration,

@@ -1,5 +1,5 @@
 import type { ReservedSQL, SQL } from 'bun';
-import { MS_PER_S } from '../../src/clock.ts';
+import { MS_PER_S } from '../../src/time/clock.ts';
 import { SchemaRefused } from '../schema-state.ts';
 import { executorOn, type PgDb } from './connection.ts';
 import { openHoldOf } from './ledger-statements.ts';

@@ -1,11 +1,11 @@
 import type { SQL } from 'bun';
-import type { Clock } from '../../src/clock.ts';
-import { inTime } from '../../src/in-time.ts';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import { type ChargeRequest, DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
 import type { BooksEvents } from '../../src/store/books.ts';
 import type { Hold, HoldRequest, HoldResult } from '../../src/store/hold.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import type { Clock } from '../../src/time/clock.ts';
+import { inTime } from '../../src/time/in-time.ts';
 import { isStatementError } from './failures.ts';
 import { DEADLINE_MS, LedgerBatches, type LedgerBatchOptions } from './ledger-batches.ts';
 import type { Written } from './ledger-transaction.ts';

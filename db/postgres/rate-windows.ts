@@ -1,6 +1,4 @@
 import { sql } from 'drizzle-orm';
-import type { Clock } from '../../src/clock.ts';
-import { inTime } from '../../src/in-time.ts';
 import {
   type RateLimits,
   type RateRefusal,
@@ -10,6 +8,8 @@ import {
   type WindowSums,
 } from '../../src/limits/rate-status.ts';
 import type { Admission, RateWindows, TokenReservation } from '../../src/limits/rate-windows.ts';
+import type { Clock } from '../../src/time/clock.ts';
+import { inTime } from '../../src/time/in-time.ts';
 import type { PgConnection } from './connection.ts';
 import { rateWindowEntries, rateWindows } from './schema.ts';
 

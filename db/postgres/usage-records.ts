@@ -1,6 +1,5 @@
 import { and, asc, between, desc, eq, gt, gte, lt, lte, max, sql } from 'drizzle-orm';
 import { unionAll } from 'drizzle-orm/pg-core';
-import { endOfDay_ms, startOfDay_ms } from '../../src/calendar/days.ts';
 import type {
   DaySpan,
   DayTotal,
@@ -12,6 +11,7 @@ import type {
   UsageScope,
 } from '../../src/store/usage-records.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import { endOfDay_ms, startOfDay_ms } from '../../src/time/days.ts';
 import { spanOf } from '../../src/usage/day-span.ts';
 import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';

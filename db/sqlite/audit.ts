@@ -6,7 +6,7 @@ import {
   type CheckName,
   GUARANTEES,
   VIOLATIONS_MAX,
-} from '../../src/ops/audit-checks.ts';
+} from '../../src/maintenance/audit-checks.ts';
 import {
   type AuditCheck,
   type AuditReport,

@@ -1,5 +1,5 @@
+import { workerScript } from '../../src/files/project-root.ts';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
-import { workerScript } from '../../src/project-root.ts';
 import type { BackupTask } from './backup-worker.ts';
 import { removeUnfinished } from './write-backup.ts';
 

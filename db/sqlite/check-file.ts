@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 
 /** The file is no valid backup, or the database cannot be backed up. The message is a sentence. */
 export class BackupRefused extends Error {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
+import { workerScript } from '../../src/files/project-root.ts';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
-import { workerScript } from '../../src/project-root.ts';
 import type { Db } from './connection.ts';
 
 /** SQLite's own limit in pages, at which a commit also copies the log into the database. */

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { makePrivateFile } from './private-file.ts';
 
 /** Another process has locked the file. */

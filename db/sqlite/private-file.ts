@@ -1,7 +1,7 @@
 import { chownSync, closeSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { OWNER_ONLY_FILE, ROOT_USER_ID } from '../../src/file-permissions.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
+import { OWNER_ONLY_FILE, ROOT_USER_ID } from '../../src/files/file-permissions.ts';
 
 /**
  * Creates an empty file that only its owner can read and write. If root creates it, it gets the folder's owner, so that

@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { failedChecks } from '../../src/store/audit-report.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
 import type { SchemaState } from '../schema-state.ts';
 import { runAudit } from './audit.ts';
 import { reachDisk, UNFINISHED } from './backup.ts';

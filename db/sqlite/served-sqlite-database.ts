@@ -1,5 +1,5 @@
 import { stat, statfs } from 'node:fs/promises';
-import { withCauses } from '../../src/error-causes.ts';
+import { withCauses } from '../../src/errors/error-causes.ts';
 import type { DatabaseState, ServedDatabase, ServingParts } from '../../src/store/database.ts';
 import { FairReader } from '../../src/usage/fair-reader.ts';
 import { startCheckpoints } from './checkpoint.ts';

@@ -1,8 +1,8 @@
-import type { Clock } from '../../src/clock.ts';
 import { type ChargeRequest, DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
 import type { BooksEvents } from '../../src/store/books.ts';
 import type { Hold, HoldRequest, HoldResult } from '../../src/store/hold.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import type { Clock } from '../../src/time/clock.ts';
 import { transact } from './connection.ts';
 import { type GroupCommit, isStorageFailure } from './group-commit.ts';
 import { IdempotencyWriter } from './idempotency-writer.ts';

@@ -1,8 +1,8 @@
-import { monthOf } from '../../src/calendar/month.ts';
 import { requireMicros } from '../../src/ledger/amounts.ts';
 import { HoldNotOpen, RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/store/hold.ts';
 import type { PaymentMovement } from '../../src/store/ledger-records.ts';
+import { monthOf } from '../../src/time/month.ts';
 import type { Db } from './connection.ts';
 import { type LedgerStatements, prepareLedger } from './ledger-statements.ts';
 

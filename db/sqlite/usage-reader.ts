@@ -1,4 +1,3 @@
-import { endOfDay_ms } from '../../src/calendar/days.ts';
 import type { Grouping } from '../../src/store/groupings.ts';
 import type {
   KeySpend,
@@ -10,6 +9,7 @@ import type {
 } from '../../src/store/usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from '../../src/store/usage-records.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import { endOfDay_ms } from '../../src/time/days.ts';
 import { fittedSpan } from '../../src/usage/buckets.ts';
 import { boundsOf } from '../../src/usage/rolled-up-days.ts';
 import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-buckets.ts';

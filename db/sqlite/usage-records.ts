@@ -1,5 +1,4 @@
 import { and, desc, eq, gt, gte, lt, lte, type SQL, sql } from 'drizzle-orm';
-import { endOfDay_ms, startOfDay_ms } from '../../src/calendar/days.ts';
 import type {
   DaySpan,
   DayTotal,
@@ -11,6 +10,7 @@ import type {
   UsageScope,
 } from '../../src/store/usage-records.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import { endOfDay_ms, startOfDay_ms } from '../../src/time/days.ts';
 import { type Extremes, spanOf } from '../../src/usage/day-span.ts';
 import type { Db } from './connection.ts';
 import { SqliteRollUpRecords } from './roll-up-records.ts';

@@ -1,9 +1,9 @@
 import { Database } from 'bun:sqlite';
 import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { OWNER_ONLY_DIRECTORY } from '../../src/file-permissions.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
+import { OWNER_ONLY_DIRECTORY } from '../../src/files/file-permissions.ts';
 import { failedChecks } from '../../src/store/audit-report.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
 import { SchemaRefused } from '../schema-state.ts';
 import { runAudit } from './audit.ts';
 import { copyDatabase, reachDisk, UNFINISHED } from './backup.ts';

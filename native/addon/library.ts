@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { PROJECT_ROOT } from '../../src/project-root.ts';
+import { PROJECT_ROOT } from '../../src/files/project-root.ts';
 import type { Gpu } from '../gpu.ts';
 
 /** The llama.cpp that a platform package of node-llama-cpp ships. */

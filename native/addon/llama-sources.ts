@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inflateSync } from 'node:zlib';
-import { PROJECT_ROOT } from '../../src/project-root.ts';
+import { PROJECT_ROOT } from '../../src/files/project-root.ts';
 
 /** llama.cpp's files that the addon is compiled with, by folder: nearly all are headers of its libraries. */
 const FILES: readonly (readonly [folder: string, names: RegExp])[] = [

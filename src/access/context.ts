@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
-import type { Identifiers } from '../identifiers.ts';
+import type { Identifiers } from '../contract/identifiers.ts';
 import type { Store } from '../store/store.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** The parts that every account service needs. */
 export interface AccountContext {

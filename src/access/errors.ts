@@ -1,4 +1,4 @@
-import { ACCOUNT_ERRORS, type AccountErrorCode } from '../errors.ts';
+import { ACCOUNT_ERRORS, type AccountErrorCode } from '../errors/errors.ts';
 
 /**
  * A refusal by an account or credit service: a code for programs and one sentence for people. Nothing was

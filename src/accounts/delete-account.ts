@@ -2,9 +2,9 @@ import type { Actor } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
 import { AccountError } from '../access/errors.ts';
 import { recordAct } from '../audit-log/record.ts';
-import { monthOf } from '../calendar/month.ts';
 import type { Organization } from '../store/account-records.ts';
 import type { Records } from '../store/store.ts';
+import { monthOf } from '../time/month.ts';
 import { revokeInvitationsOf } from './inviters.ts';
 import { archiveWithKeys } from './projects.ts';
 

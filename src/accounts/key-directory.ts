@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
 import { limitsFor, type TierLimits, tierInForce } from '../contract/tiers.ts';
 import { sameHash, secretHash } from '../hashing/secret-hash.ts';
 import type { ActiveKey, KeyRecords } from '../store/key-records.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** The caller of a request: an active key with its project, its organization and the limits. */
 export interface Caller {

@@ -1,5 +1,5 @@
-import { ERRORS } from '../errors.ts';
-import { KEY_LENGTH, KEY_PREFIX } from '../identifiers.ts';
+import { KEY_LENGTH, KEY_PREFIX } from '../contract/identifiers.ts';
+import { ERRORS } from '../errors/errors.ts';
 
 /** The characters of a key that are stored and shown, to tell keys apart. */
 const DISPLAY_PREFIX_LENGTH = 12;

@@ -3,10 +3,10 @@ import type { AccountContext } from '../access/context.ts';
 import { AccountError } from '../access/errors.ts';
 import { requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
-import { monthOf } from '../calendar/month.ts';
 import type { Permission } from '../contract/roles.ts';
 import type { ListedProject, Project } from '../store/account-records.ts';
 import type { Records } from '../store/store.ts';
+import { monthOf } from '../time/month.ts';
 import { checkedName } from './names.ts';
 
 type Accounts = Pick<Records, 'accounts'>;

@@ -1,6 +1,6 @@
 import { AccountError } from '../access/errors.ts';
-import { DAY_MS } from '../clock.ts';
 import type { Records } from '../store/store.ts';
+import { DAY_MS } from '../time/clock.ts';
 import type { AuditLogAction } from './actions.ts';
 
 /**

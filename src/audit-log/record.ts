@@ -1,7 +1,7 @@
 import type { Actor } from '../access/actor.ts';
-import type { Clock } from '../clock.ts';
 import type { AuditLogDetail } from '../store/audit-log-records.ts';
 import type { Records } from '../store/store.ts';
+import type { Clock } from '../time/clock.ts';
 import { AUDIT_LOG_ACTIONS, type AuditLogAction } from './actions.ts';
 import { requireChangesLeft } from './changes-left.ts';
 

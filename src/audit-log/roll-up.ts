@@ -1,6 +1,6 @@
-import { DAY_MS } from '../clock.ts';
 import type { NewAuditLogEntry, RolledUpEntries } from '../store/audit-log-records.ts';
 import type { Store } from '../store/store.ts';
+import { DAY_MS } from '../time/clock.ts';
 import { BY_OPERATOR } from './record.ts';
 
 /** The days after which acts are rolled up, unless configured. */

@@ -8,11 +8,11 @@ import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compiledAddon } from '../../native/engine.ts';
-import { buildInfo } from '../build-info.ts';
 import { bundlePages, STAGED_PAGES } from '../console/bundle.ts';
-import { packageClosure, packageFolder } from '../installed-packages.ts';
-import { LICENSES_FILE, licensesOf } from '../licenses.ts';
-import { PROJECT_ROOT, projectFile } from '../project-root.ts';
+import { PROJECT_ROOT, projectFile } from '../files/project-root.ts';
+import { buildInfo } from '../program/build-info.ts';
+import { packageClosure, packageFolder } from '../program/installed-packages.ts';
+import { LICENSES_FILE, licensesOf } from '../program/licenses.ts';
 import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
 import { type PackedFile, sha256Of } from './unpack.ts';
 
@@ -32,8 +32,8 @@ const DATA = [
   'db/postgres/migrations',
   'src/docs/assets',
   'src/docs/pages',
-  'src/palette.css',
-  'src/ops/deploy',
+  'src/docs/assets/palette.css',
+  'src/deploy',
   'native/models',
 ];
 /** The packages of node-llama-cpp's engine for NVIDIA's devices: its library, and NVIDIA's. */

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { closeSync, existsSync, openSync, renameSync, type Stats, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 
 /**
  * A file in every unpacked folder. Each process that runs from the folder locks it, and it was last changed

@@ -14,9 +14,9 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { DAY_MS, HOUR_MS } from '../clock.ts';
-import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../file-permissions.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../files/file-permissions.ts';
+import { DAY_MS, HOUR_MS } from '../time/clock.ts';
 import { claimUnused, lastUse_ms, markInUse, markWritten, USE_FILE } from './in-use.ts';
 import { isExecutable } from './mounts.ts';
 

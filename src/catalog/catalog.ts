@@ -1,4 +1,4 @@
-import { MICROS_PER_DOLLAR } from '../money.ts';
+import { MICROS_PER_DOLLAR } from '../contract/money.ts';
 import {
   type CatalogModel,
   type CatalogRecords,

@@ -3,7 +3,7 @@ import type { AccountContext } from '../access/context.ts';
 import { requireOperator } from '../access/permissions.ts';
 import type { AuditLogAction } from '../audit-log/actions.ts';
 import { recordAct } from '../audit-log/record.ts';
-import { MICROS_PER_DOLLAR } from '../money.ts';
+import { MICROS_PER_DOLLAR } from '../contract/money.ts';
 import type { AuditLogDetail } from '../store/audit-log-records.ts';
 import type {
   CatalogModel,

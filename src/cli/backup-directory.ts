@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { OWNER_ONLY_DIRECTORY } from '../file-permissions.ts';
+import { OWNER_ONLY_DIRECTORY } from '../files/file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
 
 const DEFAULT_NAME = 'backups';

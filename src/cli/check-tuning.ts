@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { EMBEDDED_WEIGHTS, SetupError, verifyWeights } from '../../native/engine.ts';
 import type { NewTuning } from '../catalog/changes.ts';
-import { errorMessage } from '../error-message.ts';
-import { tuningSha256 } from '../models/tunings.ts';
+import { errorMessage } from '../errors/error-message.ts';
+import { tuningSha256 } from '../served-models/tunings.ts';
 import { type CatalogModel, EMBEDDED } from '../store/catalog-records.ts';
 import { readTuning, type TuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
 import type { DataContext } from './command.ts';

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { openScoringPlanner, SetupError } from '../../native/engine.ts';
-import { MS_PER_S } from '../clock.ts';
 import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ModelConfig } from '../config/settings.ts';
-import { errorMessage } from '../error-message.ts';
+import { errorMessage } from '../errors/error-message.ts';
 import type { UpstreamPool, UpstreamVocabulary } from '../store/catalog-records.ts';
+import { MS_PER_S } from '../time/clock.ts';
 import { UpstreamFailed } from '../upstreams/upstream-failed.ts';
 import { UpstreamModel } from '../upstreams/upstream-model.ts';
 import { CommandFailed } from './command-failed.ts';

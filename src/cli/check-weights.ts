@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import type { Static } from '@sinclair/typebox';
 import { EMBEDDED_WEIGHTS, SetupError, weightsBytes } from '../../native/engine.ts';
-import { MS_PER_S } from '../clock.ts';
 import type { ModelConfig } from '../config/settings.ts';
-import { IS_UNPACKED, projectFile } from '../project-root.ts';
+import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
 import { EMBEDDED, type ModelWeights } from '../store/catalog-records.ts';
+import { MS_PER_S } from '../time/clock.ts';
 import { CommandFailed } from './command-failed.ts';
 import { parse, TrialReply, type TrialRequest, WEIGHTS_TRIAL } from './weights-trial.ts';
 

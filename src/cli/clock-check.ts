@@ -1,4 +1,4 @@
-import { DAY_MS } from '../clock.ts';
+import { DAY_MS } from '../time/clock.ts';
 import { formatTime } from './output.ts';
 
 /**

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { AccountContext } from '../access/context.ts';
-import { systemClock } from '../clock.ts';
 import { DATA_SETTINGS, type Values } from '../config/settings.ts';
-import { randomIdentifiers } from '../identifiers.ts';
+import { randomIdentifiers } from '../contract/identifiers.ts';
 import type { Database } from '../store/database.ts';
 import type { Store } from '../store/store.ts';
+import { systemClock } from '../time/clock.ts';
 import { CommandFailed } from './command-failed.ts';
 import type { OpenDataOptions } from './data-directory.ts';
 import { openDatabase } from './open-database.ts';

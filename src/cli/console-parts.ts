@@ -1,8 +1,8 @@
 import type { Values } from '../config/settings.ts';
 import { type Mailer, printingMailer, smtpMailer } from '../console/people/mail.ts';
 import { consoleSecret, SecretRefused } from '../console/people/secret.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 import type { Database } from '../store/database.ts';
-import { systemErrorCode } from '../system-error-code.ts';
 import { CommandFailed } from './command-failed.ts';
 
 type ConsoleConfig = Values<'data' | 'tlsCert' | 'console' | 'publicUrl' | 'signUp' | 'smtpUrl' | 'mailFrom'>;

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
 import { paddleSettings } from '../config/combinations.ts';
 import { PADDLE_SETTINGS, type PaddleConfig } from '../config/settings.ts';
-import { formatDollars } from '../money.ts';
+import { formatDollars } from '../contract/money.ts';
 import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
 import { manualProvider } from '../payments/manual.ts';

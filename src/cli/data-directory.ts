@@ -7,10 +7,10 @@ import { DataDirectoryInUse, LOCK_FILE, lockDataDirectory } from '../../db/sqlit
 import { bringUpToDate, knownMigrations, schemaState } from '../../db/sqlite/migrate.ts';
 import { makePrivateFile } from '../../db/sqlite/private-file.ts';
 import { lastWriter, noteVersion } from '../../db/sqlite/program-versions.ts';
-import { systemClock } from '../clock.ts';
-import { errorMessage } from '../error-message.ts';
-import { OWNER_ONLY_DIRECTORY } from '../file-permissions.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { errorMessage } from '../errors/error-message.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { OWNER_ONLY_DIRECTORY } from '../files/file-permissions.ts';
+import { systemClock } from '../time/clock.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
 import { keepDirectoryPrivate, keepFilesPrivate, whyOpenToOthers } from './file-modes.ts';

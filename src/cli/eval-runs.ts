@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import { SetupError } from '../../native/engine.ts';
-import { systemClock } from '../clock.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
 import { DATA_SETTINGS, MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { CasesError, type EvalCase } from '../eval/cases.ts';
@@ -10,6 +9,7 @@ import { ProgressBar } from '../eval/progress.ts';
 import { runCases } from '../eval/run.ts';
 import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
 import type { Mode } from '../questions/question.ts';
+import { systemClock } from '../time/clock.ts';
 import { type DataOptions, examplesHelp } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { interruptible } from './interruptible.ts';

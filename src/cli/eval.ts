@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { systemClock } from '../clock.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
 import { htmlReport } from '../eval/html.ts';
 import { seededRandom } from '../eval/random.ts';
@@ -19,6 +18,7 @@ import {
 } from '../eval/text.ts';
 import { openScores, workspacePath } from '../eval/workspace.ts';
 import { MODES, type Mode } from '../questions/question.ts';
+import { systemClock } from '../time/clock.ts';
 import { type ChosenModel, openChosenModel } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
 import { addEvalRunOptions, type EvalRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';

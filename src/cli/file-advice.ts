@@ -1,5 +1,5 @@
+import { systemErrorCode } from '../errors/system-error-code.ts';
 import { ThreadFailed } from '../problems/causes.ts';
-import { systemErrorCode } from '../system-error-code.ts';
 
 /**
  * Returns the system's and SQLite's codes of an error, of its causes, and of a thread's message; outermost

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { backupNames } from '../../db/sqlite/backup.ts';
 import { LOCK_FILE } from '../../db/sqlite/lock.ts';
 import { SECRET_FILE } from '../console/people/secret.ts';
-import { OTHERS_WRITE, ROOT_USER_ID } from '../file-permissions.ts';
+import { OTHERS_WRITE, ROOT_USER_ID } from '../files/file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
 
 const OTHERS = 0o077;

@@ -1,8 +1,8 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { AccountContext } from '../access/context.ts';
-import { OWNER_ONLY_FILE } from '../file-permissions.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { OWNER_ONLY_FILE } from '../files/file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
 import { initialize, isInitialized } from './initialize.ts';
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { AccountError } from '../access/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { isPostgres } from '../config/database-address.ts';
-import { formatDollars } from '../money.ts';
+import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { FIRST_CREDIT_MICROS, initialize, isInitialized } from './initialize.ts';
 import { ownerAdvice } from './organizations.ts';

@@ -6,7 +6,7 @@ import { type CreatedOrganization, insertOrganization } from '../accounts/organi
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import { insertUser } from '../accounts/users.ts';
 import { seedCatalog } from '../catalog/catalog.ts';
-import { MICROS_PER_DOLLAR } from '../money.ts';
+import { MICROS_PER_DOLLAR } from '../contract/money.ts';
 import { enterCreditByHand } from '../payments/credit.ts';
 import type { Records } from '../store/store.ts';
 

@@ -7,8 +7,8 @@ import { isPostgres, withoutPassword } from '../config/database-address.ts';
 import type { Effective } from '../config/effective.ts';
 import { filledFile } from '../config/example.ts';
 import { type SettingName, settingOf, type Values } from '../config/settings.ts';
-import { IS_UNPACKED, projectFile } from '../project-root.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
 import { dataCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
@@ -308,7 +308,7 @@ function programOf(executable: string | undefined): readonly string[] {
 }
 
 async function textOf(template: string, values: DeploymentValues): Promise<string> {
-  const path = projectFile(`src/ops/deploy/${template}`);
+  const path = projectFile(`src/deploy/${template}`);
   if (!existsSync(path)) throw new CommandFailed(`This program has no ${template}.`);
   const text = await readFile(path, 'utf8');
   try {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type LicensedPart, licenses } from '../licenses.ts';
+import { type LicensedPart, licenses } from '../program/licenses.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 import { printJson, printLine } from './output.ts';
 

@@ -1,14 +1,14 @@
 import type { ServeConfig } from '../config/settings.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 import type { Certificate } from '../http/certificate.ts';
 import { descriptorLimit, openDescriptors } from '../http/file-descriptors.ts';
 import { ListenRefused } from '../http/listen.ts';
 import { type MetricsListener, startMetricsListener } from '../http/metrics-listener.ts';
 import { type ConnectionBounds, type RunningServer, startServer } from '../http/server.ts';
 import type { Log } from '../log/log.ts';
-import type { BackupSchedule } from '../ops/backup-schedule.ts';
-import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
+import type { BackupSchedule } from '../maintenance/backup-schedule.ts';
+import type { PrometheusMetrics } from '../observability/prometheus-metrics.ts';
 import type { Service } from '../service.ts';
-import { systemErrorCode } from '../system-error-code.ts';
 import type { JsonOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { type ReloadListener, startReloadListener } from './reload-socket.ts';

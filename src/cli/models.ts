@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { Argument, type Command, Option } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
-import { BYTES_PER_MEGABYTE } from '../bytes.ts';
 import { Catalog, DESCRIPTIONS } from '../catalog/catalog.ts';
 import {
   addModel,
@@ -20,7 +19,8 @@ import {
 } from '../catalog/changes.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
-import { formatDollars } from '../money.ts';
+import { formatDollars } from '../contract/money.ts';
+import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import {
   type CatalogModel,
   MODEL_KINDS,

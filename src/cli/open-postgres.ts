@@ -4,9 +4,9 @@ import { keepNodesOut, livingNodes } from '../../db/postgres/living-nodes.ts';
 import { bringUpToDate, knownMigrations, schemaState } from '../../db/postgres/migrate.ts';
 import { PostgresDatabase } from '../../db/postgres/postgres-database.ts';
 import { SchemaRefused } from '../../db/schema-state.ts';
-import { systemClock } from '../clock.ts';
 import { withPassword } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
+import { systemClock } from '../time/clock.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 

@@ -10,11 +10,11 @@ import {
   setSuspended,
   setTierSettings,
 } from '../accounts/organizations.ts';
-import { systemClock } from '../clock.ts';
+import { formatDollars } from '../contract/money.ts';
 import { limitsFor, tierInForce } from '../contract/tiers.ts';
-import { formatDollars } from '../money.ts';
 import { creditByHand, topUpRange } from '../payments/credit.ts';
 import type { Organization, TierSettings } from '../store/account-records.ts';
+import { systemClock } from '../time/clock.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { organizationId, userByEmail } from './lookup.ts';

@@ -7,7 +7,7 @@ import {
   renameProject,
   setSpendLimit,
 } from '../accounts/projects.ts';
-import { formatDollars } from '../money.ts';
+import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
 import { formatTime, printJson, printLine, printTable } from './output.ts';

@@ -1,4 +1,4 @@
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import { parseJson } from '../http/body.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { CommandFailed } from './command-failed.ts';

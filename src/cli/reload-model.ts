@@ -5,7 +5,7 @@ import { OPERATOR } from '../access/actor.ts';
 import { isServed } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
 import type { ModelConfig } from '../config/settings.ts';
-import { type ReloadMemory, requireOwnWeights } from '../models/reload.ts';
+import { type ReloadMemory, requireOwnWeights } from '../served-models/reload.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
 import { checkWeights } from './check-weights.ts';
 import type { DataContext, DataOptions } from './command.ts';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../access/actor.ts';
-import { LIFECYCLE_STATES } from '../models/lifecycle.ts';
-import { ReloadRefused, type ReloadRequest } from '../models/reload.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { LIFECYCLE_STATES } from '../served-models/lifecycle.ts';
+import { ReloadRefused, type ReloadRequest } from '../served-models/reload.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /**

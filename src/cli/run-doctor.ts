@@ -10,13 +10,13 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { DEFAULT_MODEL, isServed } from '../catalog/catalog.ts';
-import { systemClock } from '../clock.ts';
 import { isPostgres, POSTGRES_BACKUPS } from '../config/database-address.ts';
 import type { ModelConfig, Values } from '../config/settings.ts';
 import { type AuditReport, formatAudit } from '../store/audit-report.ts';
 import { EMBEDDED } from '../store/catalog-records.ts';
 import type { Writer } from '../store/database.ts';
 import type { Records } from '../store/store.ts';
+import { systemClock } from '../time/clock.ts';
 import { backupDirectoryPath } from './backup-directory.ts';
 import { type AskedModel, upstreamFailures } from './check-upstreams.ts';
 import { clockWarning } from './clock-check.ts';

@@ -2,10 +2,10 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { SERVICE_URL, type Values } from '../config/settings.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
 import { toolServer } from '../mcp/tool-server.ts';
+import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import { CommandFailed } from './command-failed.ts';
 import { jsonOrNull } from './json-body.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OWNER_ONLY_FILE } from '../file-permissions.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { OWNER_ONLY_FILE } from '../files/file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** Files in the data directory of a running server, by which other commands find it at any port. */

@@ -1,21 +1,21 @@
-import { buildInfo } from '../build-info.ts';
-import { BYTES_PER_MEGABYTE } from '../bytes.ts';
-import { systemClock } from '../clock.ts';
 import { paddleSettings } from '../config/combinations.ts';
 import type { ServeConfig } from '../config/settings.ts';
+import { randomIdentifiers } from '../contract/identifiers.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import { Certificate, CertificateRefused } from '../http/certificate.ts';
-import { randomIdentifiers } from '../identifiers.ts';
 import { type AdjustableLog, createLog, type Log } from '../log/log.ts';
 import { LogFile } from '../log/log-file.ts';
 import { BoundedOutput, standardOutput } from '../log/standard-output.ts';
-import { BackupCommand } from '../ops/backup-command.ts';
-import { BackupSchedule } from '../ops/backup-schedule.ts';
-import type { PrometheusMetrics } from '../ops/prometheus-metrics.ts';
-import type { Tracing } from '../ops/tracing.ts';
+import { BackupCommand } from '../maintenance/backup-command.ts';
+import { BackupSchedule } from '../maintenance/backup-schedule.ts';
+import type { PrometheusMetrics } from '../observability/prometheus-metrics.ts';
+import type { Tracing } from '../observability/tracing.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
+import { buildInfo } from '../program/build-info.ts';
 import type { Service } from '../service.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemClock } from '../time/clock.ts';
 import type { DataContext } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
@@ -67,7 +67,7 @@ async function openLogFile({ logFile, logFileSize, logFileKeep }: ServeConfig): 
 export async function openMetrics({ metricsPort }: ServeConfig): Promise<PrometheusMetrics | null> {
   if (metricsPort === undefined) return null;
   // Loaded only on request, because it slows the start by a tenth of a second.
-  const { PrometheusMetrics } = await import('../ops/prometheus-metrics.ts');
+  const { PrometheusMetrics } = await import('../observability/prometheus-metrics.ts');
   return new PrometheusMetrics({ ...buildInfo(), runtime: `bun ${Bun.version}` });
 }
 
@@ -79,7 +79,7 @@ export async function openTracing({
 }: ServeConfig): Promise<Tracing | undefined> {
   if (url === undefined) return undefined;
   // Loaded only on request, as metrics are.
-  const { OtlpTracing } = await import('../ops/otlp-tracing.ts');
+  const { OtlpTracing } = await import('../observability/otlp-tracing.ts');
   const instance_id = randomIdentifiers.id('process');
   return new OtlpTracing({
     url,

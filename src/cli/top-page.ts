@@ -1,5 +1,5 @@
-import { BYTES_PER_MEGABYTE } from '../bytes.ts';
-import { MS_PER_S } from '../clock.ts';
+import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
+import { MS_PER_S } from '../time/clock.ts';
 import { grown, NOTHING_YET, quantileOf, type Reading } from './prometheus-text.ts';
 
 /** A reading with its time in Unix milliseconds. */

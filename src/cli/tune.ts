@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander';
-import { systemClock } from '../clock.ts';
 import { ProgressBar } from '../eval/progress.ts';
 import { seededRandom } from '../eval/random.ts';
 import { type CasesFile, readCases } from '../eval/read-cases.ts';
@@ -17,6 +16,7 @@ import {
 } from '../eval/tuning-fit.ts';
 import { openScores } from '../eval/workspace.ts';
 import { MODES, type Mode } from '../questions/question.ts';
+import { systemClock } from '../time/clock.ts';
 import { writeTuning } from '../tuning/tuning-file.ts';
 import { type ChosenModel, openChosenModel, requireUntuned } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { wholeNumberBetween } from '../config/setting.ts';
 import type { UpstreamMember, UpstreamPool } from '../store/catalog-records.ts';
+import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 
 const WEIGHT_MAX = 100;
 const MS_PER_S = 1_000;

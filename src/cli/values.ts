@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
-import { systemClock } from '../clock.ts';
 import { DURATION, wholeNumberBetween } from '../config/setting.ts';
-import { parseDollars } from '../money.ts';
+import { parseDollars } from '../contract/money.ts';
+import { systemClock } from '../time/clock.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;

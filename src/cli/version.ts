@@ -1,5 +1,5 @@
 import { EMBEDDED_WEIGHTS, evaluatorRelease, verifyWeights, WeightsError } from '../../native/engine.ts';
-import { buildInfo } from '../build-info.ts';
+import { buildInfo } from '../program/build-info.ts';
 import { CommandFailed } from './command-failed.ts';
 import { printLine } from './output.ts';
 

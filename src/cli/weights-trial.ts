@@ -11,7 +11,7 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { openOptions } from '../config/open-options.ts';
-import { sendHealthProbe } from '../models/health-probe.ts';
+import { sendHealthProbe } from '../served-models/health-probe.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** The word that starts this program as a trial; not a command for operators. */

@@ -1,5 +1,5 @@
 import type { OpenOptions } from '../../native/engine.ts';
-import { BYTES_PER_MEGABYTE } from '../bytes.ts';
+import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import type { UpstreamVocabulary } from '../store/catalog-records.ts';
 import type { ModelConfig } from './settings.ts';
 

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../clock.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../time/clock.ts';
 import type { TomlKind } from './toml.ts';
 
 /** The syntax of a setting, and its valid values. */

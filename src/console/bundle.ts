@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
+import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
 import { errorResponse, REQUEST_ID_HEADER } from '../http/responses.ts';
 import { fileResponse, madeOnce, PAGE_HEADERS, type StaticFile, staticFile } from '../http/static-files.ts';
-import { IS_UNPACKED, projectFile } from '../project-root.ts';
 import { isReading } from './api/own-page.ts';
 
 /** The page that the browser loads first, and that links to all other files. */

@@ -1,5 +1,5 @@
-import { DAY_MS } from '../clock.ts';
-import { MICROS_PER_DOLLAR } from '../money.ts';
+import { DAY_MS } from '../time/clock.ts';
+import { MICROS_PER_DOLLAR } from './money.ts';
 
 /** The limits of a tier (contract: rate limits); null where there is no API access. */
 export interface TierLimits {

@@ -1,5 +1,5 @@
-import { ERRORS } from '../errors.ts';
-import { dollarsOf } from '../money.ts';
+import { dollarsOf } from '../contract/money.ts';
+import { ERRORS } from '../errors/errors.ts';
 import type { UsageRow } from '../store/usage-row.ts';
 import { mostTokensOf } from './admit-request.ts';
 import { roundedLatency } from './answer-request.ts';

@@ -1,7 +1,7 @@
 import { type Caller, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
 import { MissingKey } from '../accounts/key-format.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { AskedCall, AskedKey, CheckedRequest, KnownCaller } from './call.ts';

@@ -1,6 +1,6 @@
 import { planTokens } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
-import { dollarsOf } from '../money.ts';
+import { dollarsOf } from '../contract/money.ts';
 import type { AskedCall } from './call.ts';
 import { authenticate, checkRequest } from './check-request.ts';
 import { noRoom, planningSlot, planOrRefusal } from './plan-request.ts';

@@ -1,12 +1,12 @@
 import { MissingKey } from '../accounts/key-format.ts';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import { Refusal } from '../errors.ts';
+import { dollarsOf } from '../contract/money.ts';
+import { Refusal } from '../errors/errors.ts';
 import { claimOf, IDEMPOTENCY_KEY_LENGTH_MAX, type IdempotentRequest } from '../idempotency/claim.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
-import { dollarsOf } from '../money.ts';
 import { answerOfNumbers, numbersOf } from '../questions/answer.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
+import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { DecisionCall, KnownCaller } from './call.ts';
 import { noRoom } from './plan-request.ts';
 import type { DecisionServices } from './ports.ts';

@@ -1,5 +1,5 @@
 import type { Caller } from '../accounts/key-directory.ts';
-import { inStep } from '../ops/tracing.ts';
+import { inStep } from '../observability/tracing.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import { admitReplay, admitRequest, refusalOfPlan } from './admit-request.ts';
 import { askModel } from './answer-request.ts';

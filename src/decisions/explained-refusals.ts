@@ -1,6 +1,6 @@
-import { ERRORS, type Refusal } from '../errors.ts';
+import { formatDollars } from '../contract/money.ts';
+import { ERRORS, type Refusal } from '../errors/errors.ts';
 import type { RateLimits, RateRefusal } from '../limits/rate-status.ts';
-import { formatDollars } from '../money.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
 import type { ClaimTaken, HoldRefusal } from '../store/hold.ts';
 import { DecisionRefusal } from './refusal.ts';

@@ -1,4 +1,4 @@
-import type { Refusal } from '../errors.ts';
+import type { Refusal } from '../errors/errors.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import { DecisionRefusal } from './refusal.ts';
 

@@ -1,7 +1,7 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
-import { MS_PER_S } from '../clock.ts';
 import { QueueFull } from '../limits/model-scheduler.ts';
-import { ModelWarmingUp } from '../models/lifecycle.ts';
+import { ModelWarmingUp } from '../served-models/lifecycle.ts';
+import { MS_PER_S } from '../time/clock.ts';
 import { notAsked } from './batch/admission.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';
 import { ServiceStopped } from './cut-requests.ts';

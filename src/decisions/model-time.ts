@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import type { RequestSpan, SpanFailure, StepSpan } from '../ops/tracing.ts';
+import type { RequestSpan, SpanFailure, StepSpan } from '../observability/tracing.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** The time of one request at the model: from its hold to its answer, or to its failure. */
 export class ModelTime {

@@ -1,6 +1,6 @@
 import type { DecisionPlan } from '../../native/engine.ts';
-import { Refusal } from '../errors.ts';
-import type { ServedModel } from '../models/models.ts';
+import { Refusal } from '../errors/errors.ts';
+import type { ServedModel } from '../served-models/models.ts';
 import { engineInput } from './answer-request.ts';
 import type { AskedCall, CheckedRequest, KnownCaller } from './call.ts';
 import { askPatiently } from './model-refusal.ts';

@@ -1,16 +1,16 @@
 import type { Caller, KeyReference } from '../accounts/key-directory.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
-import type { Clock } from '../clock.ts';
+import type { Identifiers } from '../contract/identifiers.ts';
 import type { IdempotencyOutcome, Patience } from '../idempotency/queue.ts';
-import type { Identifiers } from '../identifiers.ts';
 import type { Pause } from '../limits/pause.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
-import type { ServedModel } from '../models/models.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
+import type { ServedModel } from '../served-models/models.ts';
 import type { Books } from '../store/books.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
+import type { Clock } from '../time/clock.ts';
 
 /** Finds the callers of API keys. Every method that reads rejects as the store does. */
 interface Callers {

@@ -1,4 +1,4 @@
-import { type CommonCode, type ErrorCode, Refusal, type RefusalDetails } from '../errors.ts';
+import { type CommonCode, type ErrorCode, Refusal, type RefusalDetails } from '../errors/errors.ts';
 
 /** The codes of decisions and their bodies, besides `COMMON_CODES`. */
 export const DECISION_CODES = [

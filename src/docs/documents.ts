@@ -1,4 +1,4 @@
-import { projectFile } from '../project-root.ts';
+import { projectFile } from '../files/project-root.ts';
 import { htmlPage, type NavigationLink } from './layout.ts';
 import { renderMarkdown } from './markdown.ts';
 import { type TableSources, withTables } from './tables.ts';

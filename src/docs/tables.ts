@@ -1,6 +1,6 @@
+import { dollarsOf } from '../contract/money.ts';
 import { TIERS } from '../contract/tiers.ts';
-import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
-import { dollarsOf } from '../money.ts';
+import { COMMON_CODES, ERROR_CODES, ERRORS, type ErrorCode } from '../errors/errors.ts';
 
 /** The sources of the tables besides the catalogue of errors and the tiers. */
 export interface TableSources {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parseDecisionRequest } from '../decisions/request.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { JsonError, readJson } from '../json/read-json.ts';
 import { writeJson } from '../json/write-json.ts';

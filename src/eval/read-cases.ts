@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { XzReadableStream } from 'xz-decompress';
-import { errorMessage } from '../error-message.ts';
+import { errorMessage } from '../errors/error-message.ts';
 import { CasesError, type EvalCase, parseCase } from './cases.ts';
 
 /** A parsed cases file. */

@@ -1,7 +1,7 @@
 import { PlanRejected } from '../../native/engine.ts';
-import type { Clock } from '../clock.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
+import type { Clock } from '../time/clock.ts';
 import type { EvalCase } from './cases.ts';
 import type { MeasuredModel } from './measured-model.ts';
 import { PROBES, probed } from './probes.ts';

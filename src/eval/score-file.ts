@@ -1,10 +1,10 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { errorMessage } from '../error-message.ts';
-import { OWNER_ONLY_FILE } from '../file-permissions.ts';
+import { errorMessage } from '../errors/error-message.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { OWNER_ONLY_FILE } from '../files/file-permissions.ts';
 import { MODES } from '../questions/question.ts';
-import { systemErrorCode } from '../system-error-code.ts';
 import { PROBES } from './probes.ts';
 
 /** The facts that the scores of a file depend on, besides the requests themselves. */

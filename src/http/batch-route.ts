@@ -7,7 +7,7 @@ import type { AskedKey, KnownCaller } from '../decisions/call.ts';
 import { authenticate, checkRequest } from '../decisions/check-request.ts';
 import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
 import { IdempotencyKeySchema, ModeSchema } from '../decisions/schemas.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import { isJsonObject } from '../json/json-value.ts';
 import type { BodyBudgetLimits } from '../limits/body-budget.ts';
 import {

@@ -1,4 +1,4 @@
-import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
+import { type CommonCode, type ErrorCode, Refusal } from '../errors/errors.ts';
 import { BodyBudget, type BodyShare } from '../limits/body-budget.ts';
 import { UnknownBodies } from '../limits/unknown-bodies.ts';
 import { BytePieces } from './byte-pieces.ts';

@@ -1,4 +1,4 @@
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import { BODY_BYTES_MAX } from './body-bytes.ts';
 import { BytePieces } from './byte-pieces.ts';
 import { type ContentCoding, decompressed } from './content-encoding.ts';

@@ -1,5 +1,5 @@
 import { readsTextOnly } from '../decisions/images.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { JsonError, type JsonPlace, NESTING_MAX, readJson } from '../json/read-json.ts';
 import { type BodyLimits, type BodyRefusal, type BodySender, readBytes } from './body-bytes.ts';

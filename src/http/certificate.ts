@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 
 /** The PEM files of a certificate (with its chain) and of its private key. */
 export interface CertificateFiles {

@@ -6,7 +6,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from 'node:zlib';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import { ZstdFrames } from './zstd-frames.ts';
 
 /** The most bytes that a decoder produces before the total is checked. */

@@ -1,5 +1,5 @@
 import type { Caller } from '../accounts/key-directory.ts';
-import type { RequestSpan } from '../ops/tracing.ts';
+import type { RequestSpan } from '../observability/tracing.ts';
 import type { Mode } from '../questions/question.ts';
 import type { OnKnown } from './request-handler.ts';
 

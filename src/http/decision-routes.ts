@@ -1,5 +1,5 @@
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
-import type { Clock } from '../clock.ts';
+import { microsOf } from '../contract/money.ts';
 import type { DecisionCall, DecisionOutcome } from '../decisions/call.ts';
 import { decide } from '../decisions/decide.ts';
 import { ignoredFieldNames, ignoredFieldsHeader } from '../decisions/ignored-fields.ts';
@@ -14,11 +14,11 @@ import {
   ModeSchema,
   SystemOneRequestSchema,
 } from '../decisions/schemas.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
-import { microsOf } from '../money.ts';
-import type { Metrics } from '../ops/metrics.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Clock } from '../time/clock.ts';
 import { readJsonBody } from './body.ts';
 import type { BodyLimits } from './body-bytes.ts';
 import { ACCEPTED_CODINGS } from './content-encoding.ts';

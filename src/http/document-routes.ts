@@ -1,6 +1,6 @@
 import { DOCUMENTS, documentPage, documentPath } from '../docs/documents.ts';
 import { SCRIPT_PATH, STYLE_PATH } from '../docs/layout.ts';
-import { projectFile } from '../project-root.ts';
+import { projectFile } from '../files/project-root.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Route } from './route.ts';
 import { type Site, siteLinks } from './site.ts';
@@ -24,7 +24,7 @@ export function documentRoutes(routes: readonly Route[], site: Site): readonly R
     return staticRoute({ path: documentPath(name), is_served: true, make });
   });
   const style = async () =>
-    await staticFile('style.css', await joined(['src/palette.css', 'src/docs/assets/style.css']));
+    await staticFile('style.css', await joined(['src/docs/assets/palette.css', 'src/docs/assets/style.css']));
   const script = async () => await staticFile('page.js', await joined(['src/docs/assets/page.js']));
   return [
     rootRoute(site),

@@ -1,4 +1,4 @@
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 
 /** The `Retry-After` in seconds: a restarted service answers by then. */
 const RETRY_AFTER_S = 5;

@@ -1,5 +1,5 @@
 import type { WritableJson } from '../json/write-json.ts';
-import type { Readiness } from '../ops/readiness.ts';
+import type { Readiness } from '../observability/readiness.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Route } from './route.ts';
 

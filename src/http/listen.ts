@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import type { AddressInfo, Server } from 'node:net';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 
 /** The server cannot listen at the address; the message is one sentence with advice. */
 export class ListenRefused extends Error {

@@ -1,14 +1,14 @@
 import { Type } from '@sinclair/typebox';
 import type { Caller } from '../accounts/key-directory.ts';
 import { DEFAULT_MODEL, OWNED_BY } from '../catalog/catalog.ts';
+import { dollarsOf } from '../contract/money.ts';
 import type { TierLimits } from '../contract/tiers.ts';
 import type { AskedKey } from '../decisions/call.ts';
 import { callerOf } from '../decisions/check-request.ts';
 import { modelNotFound } from '../decisions/explained-refusals.ts';
 import type { DecisionServices } from '../decisions/ports.ts';
-import { type ErrorCode, Refusal } from '../errors.ts';
+import { type ErrorCode, Refusal } from '../errors/errors.ts';
 import type { WritableJson } from '../json/write-json.ts';
-import { dollarsOf } from '../money.ts';
 import { MODES } from '../questions/question.ts';
 import { OPTIONS_MAX } from '../questions/question-fields.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';

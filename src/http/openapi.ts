@@ -1,4 +1,4 @@
-import { COMMON_CODES, ERROR_CODES, ERROR_TYPES, ERRORS, type ErrorCode } from '../errors.ts';
+import { COMMON_CODES, ERROR_CODES, ERROR_TYPES, ERRORS, type ErrorCode } from '../errors/errors.ts';
 import { referenceTo, sharedSchemas } from './openapi-schemas.ts';
 import type { Described, Examples, NamedSchema, Operation } from './route.ts';
 import { type ErrorResponse, ErrorResponseSchema } from './schemas.ts';

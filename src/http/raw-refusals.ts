@@ -1,6 +1,6 @@
 import { METHODS, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type CommonCode, Refusal } from '../errors.ts';
+import { type CommonCode, Refusal } from '../errors/errors.ts';
 import { type RequestHandler, respond } from './request-handler.ts';
 import type { HttpConnection, SocketConnections } from './socket-connections.ts';
 import { firstLine, isAmbiguous, urlOf } from './target.ts';

@@ -1,8 +1,7 @@
 import type { Caller, KeyDirectory } from '../accounts/key-directory.ts';
 import { extractKey, MissingKey } from '../accounts/key-format.ts';
-import type { Clock } from '../clock.ts';
 import type { AskedKey } from '../decisions/call.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import {
   ADDRESS_REFUSALS_PER_MINUTE,
@@ -10,6 +9,7 @@ import {
   type RefusalBudgets,
 } from '../limits/refusal-budgets.ts';
 import type { Problems } from '../problems/problems.ts';
+import type { Clock } from '../time/clock.ts';
 import type { RequestContext } from './context.ts';
 import { requestRateHeaders } from './responses.ts';
 import type { Refused } from './route.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceStopped } from '../decisions/cut-requests.ts';
-import { ERRORS, Refusal } from '../errors.ts';
+import { ERRORS, Refusal } from '../errors/errors.ts';
 import type { Connections } from './connections.ts';
 import { stopping } from './draining.ts';
 import { webRequest, writeResponse } from './exchange.ts';

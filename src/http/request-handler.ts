@@ -1,4 +1,4 @@
-import { type CommonCode, type ErrorCode, Refusal } from '../errors.ts';
+import { type CommonCode, type ErrorCode, Refusal } from '../errors/errors.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 
 /** A failure between a request and its response. */

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
 import type { Log } from '../log/log.ts';
-import type { Metrics } from '../ops/metrics.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Clock } from '../time/clock.ts';
 import type { RequestContext } from './context.ts';
 
 /** Writes one line to the log, of metadata only. */

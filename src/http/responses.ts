@@ -1,4 +1,4 @@
-import type { Refusal } from '../errors.ts';
+import type { Refusal } from '../errors/errors.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
 import type { RateStatus } from '../limits/rate-status.ts';
 import type { ErrorResponse } from './schemas.ts';

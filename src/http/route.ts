@@ -1,5 +1,5 @@
 import type { TSchema } from '@sinclair/typebox';
-import type { CommonCode, ErrorCode, Refusal } from '../errors.ts';
+import type { CommonCode, ErrorCode, Refusal } from '../errors/errors.ts';
 import type { RequestContext } from './context.ts';
 import { errorResponse } from './responses.ts';
 

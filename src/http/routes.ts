@@ -1,7 +1,7 @@
 import type { BodyBudget } from '../limits/body-budget.ts';
 import type { Log } from '../log/log.ts';
-import type { Readiness } from '../ops/readiness.ts';
-import type { Tracing } from '../ops/tracing.ts';
+import type { Readiness } from '../observability/readiness.ts';
+import type { Tracing } from '../observability/tracing.ts';
 import type { UsageReader } from '../store/usage-reader.ts';
 import { batchRoute } from './batch-route.ts';
 import { type DecisionRouteServices, decisionRoutes } from './decision-routes.ts';

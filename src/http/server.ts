@@ -1,6 +1,6 @@
 import { createServer, type Server as HttpServer } from 'node:http';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
+import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Certificate } from './certificate.ts';
 import { Connections } from './connections.ts';
 import { connectionsThatFit } from './file-descriptors.ts';

@@ -1,4 +1,4 @@
-import { ERROR_CODES, ERRORS, type ErrorCode } from '../errors.ts';
+import { ERROR_CODES, ERRORS, type ErrorCode } from '../errors/errors.ts';
 import { IDEMPOTENCY_KEY_LENGTH_MAX } from '../idempotency/claim.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, keyRefusalsPerMinute } from '../limits/refusal-budgets.ts';

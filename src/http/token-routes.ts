@@ -3,7 +3,7 @@ import { countTokens, type TokenCountOutcome } from '../decisions/count-tokens.t
 import { OpenAiTranslation } from '../decisions/openai/openai-shape.ts';
 import { TOKEN_CODES, type TokenCode, tokenRefusal } from '../decisions/refusal.ts';
 import { TokenCountSchema } from '../decisions/schemas.ts';
-import { Refusal } from '../errors.ts';
+import { Refusal } from '../errors/errors.ts';
 import type { RequestContext } from './context.ts';
 import { DECISION_REQUESTS, TOKEN_ANSWERS } from './decision-examples.ts';
 import {

@@ -1,12 +1,12 @@
 import type { AccountContext } from '../access/context.ts';
-import type { Clock } from '../clock.ts';
-import { type ErrorCode, Refusal } from '../errors.ts';
+import { type ErrorCode, Refusal } from '../errors/errors.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Log } from '../log/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
 import type { Problems } from '../problems/problems.ts';
+import type { Clock } from '../time/clock.ts';
 import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
 import { refusalOverAddressBudget, spendRefusal } from './refusal-gate.ts';

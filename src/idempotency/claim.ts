@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { DAY_MS } from '../clock.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
+import { DAY_MS } from '../time/clock.ts';
 
 /** The most characters of an `Idempotency-Key`; it has at least one. */
 export const IDEMPOTENCY_KEY_LENGTH_MAX = 255;

@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
 import { sameHash } from '../hashing/secret-hash.ts';
 import type { IdempotencyClaim, IdempotencyRecords, StoredClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
+import type { Clock } from '../time/clock.ts';
 import { IDEMPOTENCY_KEPT_MS } from './claim.ts';
 
 /** The first and the longest delay between two checks of a request that runs on another node. */

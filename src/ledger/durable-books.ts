@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts';
 import type { Books, BooksEvents } from '../store/books.ts';
 import type { Hold, HoldRequest, HoldResult } from '../store/hold.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import type { UsageRow } from '../store/usage-row.ts';
+import type { Clock } from '../time/clock.ts';
 import { HoldNotOpen } from './errors.ts';
 
 const FIRST_RETRY_MS = 50;

@@ -1,4 +1,4 @@
-import { endOfDay_ms } from '../calendar/days.ts';
+import { endOfDay_ms } from '../time/days.ts';
 import type { Movement } from './movement-lines.ts';
 
 /** The movements of one read: at most `limit` before an entry, newest first. */

@@ -1,10 +1,10 @@
-import { dayOf } from '../calendar/days.ts';
 import type {
   MovementLine,
   MovementPage,
   MovementPlace,
   MovementQuestion,
 } from '../store/movement-reader.ts';
+import { dayOf } from '../time/days.ts';
 
 /** A movement of credit without its balance. */
 export type Movement = Omit<MovementLine, 'balance_micros'>;

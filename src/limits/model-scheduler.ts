@@ -1,6 +1,6 @@
 import type { DecoderSize, ScheduledPlan } from '../../native/engine.ts';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import type { Clock } from '../clock.ts';
+import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
+import type { Clock } from '../time/clock.ts';
 import { FairQueue, type Waiting } from './fair-queue.ts';
 import { untilAborted } from './pause.ts';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
 import { drawHashKey } from '../hashing/half-siphash.ts';
+import type { Clock } from '../time/clock.ts';
 import { BodyBudget } from './body-budget.ts';
 import { QueuePerName } from './queue-per-name.ts';
 import { RateLimiter } from './rate-limiter.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import type { RateLimits, RateRefusal, RateStatus } from './rate-status.ts';
 import type { WindowEntry } from './sliding-window.ts';

@@ -1,5 +1,5 @@
-import { MINUTE_MS } from '../clock.ts';
 import { type HashKey, halfSipHash } from '../hashing/half-siphash.ts';
+import { MINUTE_MS } from '../time/clock.ts';
 
 /**
  * The requests without a valid key per minute that are answered with an ordinary refusal, for each address. A

@@ -1,5 +1,5 @@
-import { DAY_MS } from '../clock.ts';
 import type { HashKey } from '../hashing/half-siphash.ts';
+import { DAY_MS } from '../time/clock.ts';
 import { AttemptBudgets } from './attempt-budgets.ts';
 
 /** The rows of an organization in a day, and once more at the start: four megabytes. */

@@ -1,5 +1,5 @@
 import { type FileHandle, open, rename } from 'node:fs/promises';
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 import type { TextSink } from './standard-output.ts';
 
 /** The largest size of a file, and the number of full ones that are kept. */

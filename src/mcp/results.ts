@@ -1,5 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import type { Refusal } from '../errors.ts';
+import type { Refusal } from '../errors/errors.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
 
 /** Returns a tool's result: JSON as text, which every client shows its model. */

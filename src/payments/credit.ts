@@ -7,12 +7,12 @@ import { recalculateTier } from '../accounts/tier-changes.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import type { AuditLogAction } from '../audit-log/actions.ts';
 import { recordAct } from '../audit-log/record.ts';
-import type { Clock } from '../clock.ts';
+import { CENT_MICROS, formatDollars } from '../contract/money.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../contract/tiers.ts';
-import { CENT_MICROS, formatDollars } from '../money.ts';
 import type { Organization } from '../store/account-records.ts';
 import type { Payment } from '../store/payment-records.ts';
 import type { Records } from '../store/store.ts';
+import type { Clock } from '../time/clock.ts';
 import { MANUAL_PROVIDER_NAME } from './manual.ts';
 import type { Checkout, PaymentProvider } from './provider.ts';
 

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { CENT_MICROS } from '../money.ts';
+import { CENT_MICROS } from '../contract/money.ts';
 import type { NamedOrder, PaymentEvent, PaymentReport } from './provider.ts';
 
 /** The only currency that credit is sold in. */

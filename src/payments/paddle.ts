@@ -1,6 +1,6 @@
 import { Environment, Paddle } from '@paddle/paddle-node-sdk';
-import { inTime } from '../in-time.ts';
-import { CENT_MICROS } from '../money.ts';
+import { CENT_MICROS } from '../contract/money.ts';
+import { inTime } from '../time/in-time.ts';
 import { PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
 import { ageSeconds, isSignedBy, isWithinTolerance, parseSignature } from './paddle-signature.ts';
 import type { Checkout, Order, PaymentProvider, Webhook, WebhookCall } from './provider.ts';

@@ -1,5 +1,5 @@
-import { errorMessage } from '../error-message.ts';
-import { systemErrorCode } from '../system-error-code.ts';
+import { errorMessage } from '../errors/error-message.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 
 /** One error of a chain of causes, with only the metadata that may be logged. */
 export interface Cause {

@@ -1,8 +1,8 @@
 import type { DBAdapterInstance } from 'better-auth';
-import type { Clock } from '../clock.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { Log } from '../log/log.ts';
 import type { ProblemStep } from '../problems/problems.ts';
+import type { Clock } from '../time/clock.ts';
 import type { AuditReport } from './audit-report.ts';
 import type { Backups } from './backups.ts';
 import type { Books } from './books.ts';

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../clock.ts';
+import { DAY_MS } from '../time/clock.ts';
 
 /** The interval of full audits; in between, an audit starts at the end of the last clean one. */
 export const WHOLE_AUDIT_EVERY_MS = 7 * DAY_MS;

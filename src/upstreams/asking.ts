@@ -1,5 +1,5 @@
 import type { DecisionInput, DecisionPlan, ScheduledPlan } from '../../native/engine.ts';
-import type { ModelAnswer } from '../models/model-life.ts';
+import type { ModelAnswer } from '../served-models/model-life.ts';
 import type { Answered, AskedMember, PoolCall, Trial } from './pool.ts';
 import type { ServerFacts } from './server-facts.ts';
 

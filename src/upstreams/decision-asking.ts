@@ -1,6 +1,6 @@
 import type { DecisionInput, DecisionPlan } from '../../native/engine.ts';
 import { writeJson } from '../json/write-json.ts';
-import { healthProbeInput } from '../models/health-probe.ts';
+import { healthProbeInput } from '../served-models/health-probe.ts';
 import type { Asking, Caller, SourcedAnswer } from './asking.ts';
 import { estimateTokens, type TokenEstimate } from './estimate.ts';
 import type { PoolCall, Trial } from './pool.ts';

@@ -1,4 +1,4 @@
-import { systemErrorCode } from '../system-error-code.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 import type { Credentials } from './credentials.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 

@@ -6,8 +6,8 @@ import {
   modelClosed,
   type Schedule,
   unlessAborted,
-} from '../models/lifecycle.ts';
-import type { ObservedUpstream } from '../models/model-life.ts';
+} from '../served-models/lifecycle.ts';
+import type { ObservedUpstream } from '../served-models/model-life.ts';
 import { UPSTREAM_WEIGHT, type UpstreamPool } from '../store/catalog-records.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { CredentialFiles, type Credentials } from './credentials.ts';

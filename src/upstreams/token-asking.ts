@@ -7,15 +7,15 @@ import {
   type ScoringPlanner,
   SetupError,
 } from '../../native/engine.ts';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
-import { healthProbeInput } from '../models/health-probe.ts';
+import { healthProbeInput } from '../served-models/health-probe.ts';
 import {
   ModelUnavailable,
   ModelWarmingUp,
   modelClosed,
   type Schedule,
   unlessAborted,
-} from '../models/lifecycle.ts';
+} from '../served-models/lifecycle.ts';
+import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import type { AskedMember, PoolCall, Trial } from './pool.ts';
 import type { TokenAnswer, TokenProtocol, TokenQuestion, WantedToken } from './token-protocol.ts';

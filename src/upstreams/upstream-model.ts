@@ -9,11 +9,16 @@ import {
   type ScoringPlanner,
 } from '../../native/engine.ts';
 import type { UpstreamModelEntry } from '../catalog/catalog.ts';
-import { CLIENT_TIMEOUT_MS } from '../client-timeout.ts';
 import { QueueFull } from '../limits/model-scheduler.ts';
-import { type LifecycleStatus, ModelWarmingUp, modelClosed, scheduleByTimer } from '../models/lifecycle.ts';
-import type { ObservedUpstream, TimedAnswer, UpstreamLife } from '../models/model-life.ts';
+import {
+  type LifecycleStatus,
+  ModelWarmingUp,
+  modelClosed,
+  scheduleByTimer,
+} from '../served-models/lifecycle.ts';
+import type { ObservedUpstream, TimedAnswer, UpstreamLife } from '../served-models/model-life.ts';
 import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../store/catalog-records.ts';
+import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import { DecisionAsking } from './decision-asking.ts';
 import { LLAMA_SERVER } from './llama-server.ts';

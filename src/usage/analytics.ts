@@ -1,8 +1,5 @@
 import type { Actor } from '../access/actor.ts';
 import { requirePermission } from '../access/permissions.ts';
-import { dayOf, endOfDay_ms, startOfDay_ms } from '../calendar/days.ts';
-import { startOfMonth_ms } from '../calendar/month.ts';
-import type { Clock } from '../clock.ts';
 import type { Store } from '../store/store.ts';
 import type {
   KeySpend,
@@ -12,6 +9,9 @@ import type {
   UsageValues,
 } from '../store/usage-reader.ts';
 import type { NamedUsageRow, UsageFilter, UsagePlace } from '../store/usage-records.ts';
+import type { Clock } from '../time/clock.ts';
+import { dayOf, endOfDay_ms, startOfDay_ms } from '../time/days.ts';
+import { startOfMonth_ms } from '../time/month.ts';
 import { requireSpan } from './buckets.ts';
 import { exportUsage } from './export.ts';
 

@@ -1,5 +1,5 @@
-import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../clock.ts';
 import type { Span } from '../store/usage-reader.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../time/clock.ts';
 
 /** The width of buckets, by the length of the span. */
 const WIDTHS = [

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
-import { dayBefore, dayOf } from '../calendar/days.ts';
-import { formatDollars } from '../money.ts';
+import { formatDollars } from '../contract/money.ts';
 import type { DaySpan, DayTotal, RolledUp, UsageFilter, UsageRecords } from '../store/usage-records.ts';
+import { dayBefore, dayOf } from '../time/days.ts';
 import { csvLine } from './csv.ts';
 
 /** The columns of the daily totals. */

@@ -1,5 +1,5 @@
-import { dayOf } from '../calendar/days.ts';
 import type { DaySpan } from '../store/usage-records.ts';
+import { dayOf } from '../time/days.ts';
 
 /** The first and last usage: times of rows, and rolled-up days; null for none. */
 export interface Extremes {

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { formatDollars } from '../money.ts';
+import { formatDollars } from '../contract/money.ts';
 import type { NamedUsageRow, UsageFilter, UsageRecords } from '../store/usage-records.ts';
 import { csvLine } from './csv.ts';
 import { EXPORT_ROWS_MAX } from './export-rows-max.ts';

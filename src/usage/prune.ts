@@ -1,8 +1,8 @@
-import { dayOf } from '../calendar/days.ts';
-import { monthOf, startOfMonth_ms } from '../calendar/month.ts';
 import { WINDOW_MS } from '../limits/rate-status.ts';
 import type { RequestInLedger, RollUpRecords } from '../store/roll-up-records.ts';
 import type { Store } from '../store/store.ts';
+import { dayOf } from '../time/days.ts';
+import { monthOf, startOfMonth_ms } from '../time/month.ts';
 import { DayTotals } from './day-totals.ts';
 import { PruneRefused } from './prune-refused.ts';
 

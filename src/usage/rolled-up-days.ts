@@ -1,6 +1,6 @@
-import { dayOf, startOfDay_ms } from '../calendar/days.ts';
-import { DAY_MS } from '../clock.ts';
 import type { DaySpan } from '../store/usage-records.ts';
+import { DAY_MS } from '../time/clock.ts';
+import { dayOf, startOfDay_ms } from '../time/days.ts';
 
 /** A rolled-up day counts at its noon: a span has all of it or nothing. */
 const NOON_MS = DAY_MS / 2;

@@ -22,8 +22,8 @@ import {
 } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, listProjects, setSpendLimit } from '../../src/accounts/projects.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { contextOn } from '../support/context.ts';
 import { TestClock, temporaryDatabase } from './support.ts';

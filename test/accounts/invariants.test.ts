@@ -8,8 +8,8 @@ import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
 import { archiveProject, createProject } from '../../src/accounts/projects.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { allows, ROLES, type Role } from '../../src/contract/roles.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
 import { DATABASES } from '../store/databases.ts';
 import { TestClock } from './support.ts';
 

@@ -17,9 +17,9 @@ import {
 import { addMember, changeRole, listMembers, removeMember } from '../../src/accounts/members.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { listAuditLog } from '../../src/audit-log/list.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { sameHash } from '../../src/hashing/secret-hash.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import {
   addEveryone,

@@ -6,10 +6,10 @@ import { prepareKeyStatements, SqliteKeyRecords } from '../../db/sqlite/key-reco
 import { Transactions } from '../../db/sqlite/transactions.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { keyDisplayPrefix } from '../../src/accounts/key-format.ts';
-import { DAY_MS } from '../../src/clock.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { secretHash } from '../../src/hashing/secret-hash.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
 import type { Organization } from '../../src/store/account-records.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { extractKey, keyDisplayPrefix } from '../../src/accounts/key-format.ts';
+import { KEY_LENGTH, randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { secretHash } from '../../src/hashing/secret-hash.ts';
-import { KEY_LENGTH, randomIdentifiers } from '../../src/identifiers.ts';
 
 const FIRST = `sk_svc_${'a'.repeat(32)}`;
 const SECOND = `sk_svc_${'B-_9'.repeat(8)}`;

@@ -4,7 +4,7 @@ import type { AccountContext } from '../../src/access/context.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { type OrganizationCursor, searchOrganizations } from '../../src/accounts/organization-search.ts';
 import { createOrganization, setSuspended, setTierSettings } from '../../src/accounts/organizations.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { addEveryone, EVERYONE, outcome } from './everyone.ts';

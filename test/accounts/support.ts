@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/time/clock.ts';
 
 /** A clock that a test sets; both times go forward together. */
 export class TestClock implements Clock {

@@ -46,12 +46,12 @@ function isThere(path: string, document: string): boolean {
 
 describe('the reader of paths', () => {
   test('finds paths in prose, code and tables, and none in an address', () => {
-    const text = `See \`src/errors.ts\`, test/ledger. | \`db/sqlite/\` | bun bench/*.ts; https://x.org/src/no.ts build/src/no.ts`;
-    expect(pathsIn(text)).toEqual(['src/errors.ts', 'test/ledger', 'db/sqlite/', 'bench/*.ts']);
+    const text = `See \`src/errors/errors.ts\`, test/ledger. | \`db/sqlite/\` | bun bench/*.ts; https://x.org/src/no.ts build/src/no.ts`;
+    expect(pathsIn(text)).toEqual(['src/errors/errors.ts', 'test/ledger', 'db/sqlite/', 'bench/*.ts']);
   });
 
   test('misses what is not there', () => {
-    expect(isThere('src/errors.ts', 'CONTRIBUTING.md')).toBe(true);
+    expect(isThere('src/errors/errors.ts', 'CONTRIBUTING.md')).toBe(true);
     expect(isThere('src/addon.cpp', 'native/addon/README.md')).toBe(true);
     expect(isThere('src/addon.cpp', 'CONTRIBUTING.md')).toBe(false);
     expect(isThere('bench/no-*.ts', 'CONTRIBUTING.md')).toBe(false);

@@ -33,26 +33,26 @@ const PURE = [
   'src/json/',
   'src/hashing/',
   'src/tuning/',
-  'src/client-timeout.ts',
-  'src/money.ts',
-  'src/bytes.ts',
-  'src/errors.ts',
-  'src/error-causes.ts',
-  'src/error-message.ts',
-  'src/file-permissions.ts',
-  'src/clock.ts',
-  'src/identifiers.ts',
-  'src/system-error-code.ts',
-  'src/project-root.ts',
+  'src/time/client-timeout.ts',
+  'src/contract/money.ts',
+  'src/files/bytes.ts',
+  'src/errors/errors.ts',
+  'src/errors/error-causes.ts',
+  'src/errors/error-message.ts',
+  'src/files/file-permissions.ts',
+  'src/time/clock.ts',
+  'src/contract/identifiers.ts',
+  'src/errors/system-error-code.ts',
+  'src/files/project-root.ts',
 ];
 /** The version, commit, packages and licenses of this program. These files read files, and know no rules. */
-const MADE_OF = ['src/build-info.ts', 'src/installed-packages.ts', 'src/licenses.ts'];
+const MADE_OF = ['src/program/build-info.ts', 'src/program/installed-packages.ts', 'src/program/licenses.ts'];
 /**
  * The rules, and the ports that the database implements, lowest first: a room imports those before it. `src/store/` has
  * all interfaces of the database.
  */
 const RULES = [
-  'src/in-time.ts',
+  'src/time/in-time.ts',
   'src/problems/',
   'src/log/',
   'src/limits/',
@@ -76,7 +76,7 @@ const DOCUMENTS = ['src/docs/'];
 /** The tools of agents. */
 const AGENTS = ['src/mcp/'];
 const EVAL = ['src/eval/'];
-const HTTP = ['src/app.ts', 'src/http/'];
+const HTTP = ['src/http/app.ts', 'src/http/'];
 /** The web console: its API, its files and who signs in. */
 const CONSOLE = [
   'src/console/api/',
@@ -140,7 +140,7 @@ const DIRECTIONS: readonly Direction[] = [
       'src/decisions/batch/delimiter.ts',
       'src/questions/',
       'src/json/',
-      'src/money.ts',
+      'src/contract/money.ts',
       'src/audit-log/actions.ts',
       'src/usage/csv.ts',
       'src/usage/export-rows-max.ts',
@@ -161,9 +161,9 @@ const DIRECTIONS: readonly Direction[] = [
       'src/questions/',
       'src/json/',
       'src/hashing/',
-      'src/error-message.ts',
-      'src/system-error-code.ts',
-      'src/project-root.ts',
+      'src/errors/error-message.ts',
+      'src/errors/system-error-code.ts',
+      'src/files/project-root.ts',
     ],
   },
 ];
@@ -171,7 +171,7 @@ const DIRECTIONS: readonly Direction[] = [
 /** Packages that only one layer knows. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@elysiajs/eden': PAGES,
-  '@opentelemetry': ['src/ops/otlp-tracing.ts'],
+  '@opentelemetry': ['src/observability/otlp-tracing.ts'],
   '@preact/signals': PAGES,
   'better-auth': ['db/', 'src/store/database.ts', 'src/console/people/', 'src/console/console.ts'],
   'bun:sqlite': ['db/', 'src/binary/in-use.ts'],

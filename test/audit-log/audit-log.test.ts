@@ -36,7 +36,6 @@ import {
   setModelWeights,
   setUpstreamCalibration,
 } from '../../src/catalog/changes.ts';
-import { Reloads } from '../../src/models/reloads.ts';
 import { applyPaymentReport } from '../../src/payments/apply-event.ts';
 import {
   cancelTopUp,
@@ -47,6 +46,7 @@ import {
 } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
+import { Reloads } from '../../src/served-models/reloads.ts';
 import { addEveryone, EVERYONE, newUser, outcome, type Who } from '../accounts/everyone.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';

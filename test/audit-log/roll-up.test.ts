@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { rollUpAuditLog } from '../../src/audit-log/roll-up.ts';
-import { DAY_MS } from '../../src/clock.ts';
 import type { NewAuditLogEntry, StoredAuditLogEntry } from '../../src/store/audit-log-records.ts';
 import type { Store } from '../../src/store/store.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { newOrganization, newUser } from '../store/rows.ts';

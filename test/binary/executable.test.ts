@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { findLibrary } from '../../native/addon/library.ts';
 import { USE_FILE } from '../../src/binary/in-use.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import type { LicensedPart } from '../../src/licenses.ts';
+import type { LicensedPart } from '../../src/program/licenses.ts';
 import { field, textField } from '../cli/support.ts';
 import { startSmtpReceiver } from '../console/smtp-receiver.ts';
 import { OtlpReceiver } from '../support/otlp-receiver.ts';

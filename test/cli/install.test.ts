@@ -183,14 +183,14 @@ test.each([
 });
 
 test('tds install --grafana copies the dashboard as it is, where this program has one', async () => {
-  const dashboard = join(import.meta.dir, '../../src/ops/deploy/grafana-dashboard.json');
+  const dashboard = join(import.meta.dir, '../../src/deploy/grafana-dashboard.json');
   const { code, stderr } = await install('--grafana');
   if (existsSync(dashboard)) expect(written('tds-dashboard.json')).toBe(readFileSync(dashboard, 'utf8'));
   else expect([code, stderr]).toEqual([1, 'tds: This program has no grafana-dashboard.json.\n']);
 });
 
 test('tds install --prometheus writes the rules of alerts, and says how the metrics are read', async () => {
-  const rules = join(import.meta.dir, '../../src/ops/deploy/prometheus-alerts.yml');
+  const rules = join(import.meta.dir, '../../src/deploy/prometheus-alerts.yml');
   const { code, stdout } = await install('--prometheus', '--metrics-host', '::', '--metrics-port', '9000');
   expect(code).toBe(0);
   expect(written('tds-alerts.yml')).toBe(readFileSync(rules, 'utf8'));

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { dependencies } from '../../package.json' with { type: 'json' };
-import type { LicensedPart } from '../../src/licenses.ts';
+import type { LicensedPart } from '../../src/program/licenses.ts';
 import { tds } from './support.ts';
 
 test('tds licenses has every dependency with its version and a text, the weights and the engine', async () => {

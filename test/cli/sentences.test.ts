@@ -10,7 +10,7 @@ import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import { organizations } from '../../db/sqlite/schema.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/engine.ts';
 import { clockWarning } from '../../src/cli/clock-check.ts';
-import { DAY_MS } from '../../src/clock.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';

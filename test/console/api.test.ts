@@ -5,7 +5,7 @@ import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
-import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
+import { type AnsweredRequest, NO_METRICS } from '../../src/observability/metrics.ts';
 import { withoutTable } from '../support/faults.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount, IS_ON_POSTGRES } from '../support/service.ts';

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { OPERATOR } from '../../src/access/actor.ts';
 import { invite } from '../../src/accounts/invitations.ts';
 import { addMember } from '../../src/accounts/members.ts';
-import { systemClock } from '../../src/clock.ts';
 import type { Mail } from '../../src/console/people/mail.ts';
 import { UnknownBodies } from '../../src/limits/unknown-bodies.ts';
 import { createLog } from '../../src/log/log.ts';
 import { BoundedOutput } from '../../src/log/standard-output.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { MovableClock } from '../support/clock.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { projectFile } from '../../src/project-root.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 
 /** A screen on which every page must read well. */
 export interface View {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from 'bun:test';
-import { MINUTE_MS, systemClock } from '../../src/clock.ts';
+import { MINUTE_MS, systemClock } from '../../src/time/clock.ts';
 import { ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import { MovableClock } from '../support/clock.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';

@@ -17,7 +17,7 @@ import {
   formatTicks,
 } from '../../src/console/pages/format.ts';
 import { rangeOfDays, rangeOfPreset, utcDay } from '../../src/console/pages/ranges.ts';
-import { parseDollars } from '../../src/money.ts';
+import { parseDollars } from '../../src/contract/money.ts';
 
 const NOW_MS = Date.UTC(2026, 2, 5, 14, 3, 7);
 const MINUTE_MS = 60_000;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { answerPage, bundlePages, type PageFiles, preparedPages } from '../../src/console/bundle.ts';
-import { projectFile } from '../../src/project-root.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 import { chromiumPath } from '../support/chromium.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from './browser.ts';
 

@@ -4,9 +4,9 @@
  */
 import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
-import { DAY_MS } from '../../src/clock.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
-import { projectFile } from '../../src/project-root.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { chromiumPath } from '../support/chromium.ts';
 import { ConsoleBrowser } from './browser.ts';
 import { addPerson, PASSWORD, startTestConsole } from './people.ts';

@@ -23,10 +23,10 @@ import {
 import { EXAMPLES } from '../../src/console/pages/playground/examples.ts';
 import { prettyJson } from '../../src/console/pages/playground/pretty-json.ts';
 import { snippet } from '../../src/console/pages/playground/snippets.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 import { isJsonObject, JsonObject, type JsonValue, jsonValueOf } from '../../src/json/json-value.ts';
 import { readJson } from '../../src/json/read-json.ts';
 import { writeJson } from '../../src/json/write-json.ts';
-import { projectFile } from '../../src/project-root.ts';
 
 setDefaultTimeout(60_000);
 

@@ -7,7 +7,7 @@ import { addOpenModel } from '../../src/catalog/changes.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { TokenCountSchema } from '../../src/decisions/schemas.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
-import { type AnsweredRequest, NO_METRICS } from '../../src/ops/metrics.ts';
+import { type AnsweredRequest, NO_METRICS } from '../../src/observability/metrics.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, type TestAccount } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';

@@ -3,7 +3,7 @@
  * examples. The embedded model answers every example in fast mode.
  */
 import { EXAMPLES } from '../../src/console/pages/playground/examples.ts';
-import { projectFile } from '../../src/project-root.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, startTestService } from '../support/service.ts';
 

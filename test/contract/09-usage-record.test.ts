@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
-import { DAY_MS } from '../../src/clock.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { exportUsage } from '../../src/usage/export.ts';
 import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';

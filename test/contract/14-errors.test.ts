@@ -12,7 +12,7 @@ import { cpSync, readdirSync, renameSync } from 'node:fs';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { type DecisionEngine, EMBEDDED_WEIGHTS, openEngine } from '../../native/engine.ts';
-import { ERROR_TYPES, ERRORS } from '../../src/errors.ts';
+import { ERROR_TYPES, ERRORS } from '../../src/errors/errors.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { eventually } from '../support/eventually.ts';

@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { usageRecords } from '../../db/sqlite/schema.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
-import { microsOf } from '../../src/money.ts';
+import { microsOf } from '../../src/contract/money.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { BatchClient, HEADER, record } from '../batches/support.ts';
 import { propertySeed } from '../ledger/support.ts';

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readdirSync, readFileSync } from 'node:
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { startChildServer } from '../support/child-server.ts';

@@ -7,7 +7,7 @@ import { connectPostgres, type PgDb } from '../../db/postgres/connection.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase, transact } from '../../db/sqlite/connection.ts';
-import { type AuditOptions, GUARANTEES } from '../../src/ops/audit-checks.ts';
+import { type AuditOptions, GUARANTEES } from '../../src/maintenance/audit-checks.ts';
 import { type AuditReport, formatAudit } from '../../src/store/audit-report.ts';
 import { addPayment, CREDIT_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
 import { type CopiedPostgres, copiedToPostgres, copyInto } from '../support/copied-postgres.ts';

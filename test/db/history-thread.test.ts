@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { auditLogEntries, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
-import { DAY_MS } from '../../src/clock.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 
 const NEXT_MONTH_MS = Date.UTC(2026, 5, 2);

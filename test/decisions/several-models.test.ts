@@ -9,10 +9,10 @@ import { addOpenModel, removeModel, setModelPrice } from '../../src/catalog/chan
 import { engineInput } from '../../src/decisions/answer-request.ts';
 import { cost_micros } from '../../src/decisions/pricing.ts';
 import { parseDecisionRequest } from '../../src/decisions/request.ts';
-import { Refusal } from '../../src/errors.ts';
+import { Refusal } from '../../src/errors/errors.ts';
 import { isJsonObject } from '../../src/json/json-value.ts';
 import { readJson } from '../../src/json/read-json.ts';
-import { followCatalog } from '../../src/models/follow-catalog.ts';
+import { followCatalog } from '../../src/served-models/follow-catalog.ts';
 import type { ModelWeights } from '../../src/store/catalog-records.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';

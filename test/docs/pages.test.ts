@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createApp } from '../../src/app.ts';
 import { TIERS } from '../../src/contract/tiers.ts';
 import { DOCUMENTS, documentPath, EXAMPLE_ADDRESS } from '../../src/docs/documents.ts';
-import { COMMON_CODES, ERRORS, type ErrorCode } from '../../src/errors.ts';
+import { COMMON_CODES, ERRORS, type ErrorCode } from '../../src/errors/errors.ts';
+import { createApp } from '../../src/http/app.ts';
 import { routesOf } from '../../src/http/routes.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DOCUMENTS, EXAMPLE_ADDRESS, readDocument } from '../../src/docs/documents.ts';
-import { projectFile } from '../../src/project-root.ts';
+import { projectFile } from '../../src/files/project-root.ts';
 
 /** The languages that code in the documents can be in. */
 export const LANGUAGES = ['sh', 'ts', 'python', 'json'] as const;

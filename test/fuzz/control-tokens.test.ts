@@ -4,7 +4,7 @@ import { type DecisionEngine, type DecisionPlan, EMBEDDED_WEIGHTS } from '../../
 import { readModelFacts } from '../../native/gguf.ts';
 import { engineInput } from '../../src/decisions/answer-request.ts';
 import { parseDecisionRequest } from '../../src/decisions/request.ts';
-import { Refusal } from '../../src/errors.ts';
+import { Refusal } from '../../src/errors/errors.ts';
 import { parseJson } from '../../src/http/body.ts';
 import { isJsonObject } from '../../src/json/json-value.ts';
 import type { QuestionType } from '../../src/questions/question.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { Refusal } from '../../src/errors.ts';
+import { Refusal } from '../../src/errors/errors.ts';
 import { readJsonBody } from '../../src/http/body.ts';
 import { BODY_BYTES_MAX, readBytes } from '../../src/http/body-bytes.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';

@@ -7,7 +7,7 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib';
-import type { Refusal } from '../../src/errors.ts';
+import type { Refusal } from '../../src/errors/errors.ts';
 import { readJsonBody } from '../../src/http/body.ts';
 import { BODY_BYTES_MAX } from '../../src/http/body-bytes.ts';
 import { type JsonValue, jsonValueOf } from '../../src/json/json-value.ts';

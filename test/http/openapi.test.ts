@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { createApp } from '../../src/app.ts';
+import { createApp } from '../../src/http/app.ts';
 import type { NamedSchema, Route } from '../../src/http/route.ts';
 import { routesOf } from '../../src/http/routes.ts';
 import { closeAudited } from '../support/money.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { Writable } from 'node:stream';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { COMMON_CODES, ERRORS, Refusal } from '../../src/errors.ts';
+import { COMMON_CODES, ERRORS, Refusal } from '../../src/errors/errors.ts';
 import { PathTable, pathParameter } from '../../src/http/path-table.ts';
 import { defineRoute, type Method, type Route } from '../../src/http/route.ts';
 import { routesOf } from '../../src/http/routes.ts';

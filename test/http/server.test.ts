@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
-import type { Refusal } from '../../src/errors.ts';
+import type { Refusal } from '../../src/errors/errors.ts';
 import type { HandlerFailure, RequestHandler } from '../../src/http/request-handler.ts';
 import { errorResponse } from '../../src/http/responses.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';

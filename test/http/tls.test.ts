@@ -12,7 +12,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
-import type { Refusal } from '../../src/errors.ts';
+import type { Refusal } from '../../src/errors/errors.ts';
 import { Certificate, type CertificateFiles, CertificateRefused } from '../../src/http/certificate.ts';
 import { PortTaken } from '../../src/http/listen.ts';
 import type { HandlerFailure, RequestHandler } from '../../src/http/request-handler.ts';

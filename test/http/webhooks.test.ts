@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
-import { systemClock } from '../../src/clock.ts';
 import { answer } from '../../src/http/route.ts';
 import { webhookRoute } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
@@ -12,6 +11,7 @@ import { startTopUp } from '../../src/payments/credit.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { assignPaymentEvent } from '../../src/payments/resolve-event.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { type Call, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { openBooks } from '../payments/support.ts';
 import { DOLLAR } from '../support/money.ts';

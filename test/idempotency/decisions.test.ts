@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { OPERATOR } from '../../src/access/actor.ts';
 import { revokeKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
-import { hourly } from '../../src/ops/maintenance.ts';
+import { hourly } from '../../src/maintenance/maintenance.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/time/clock.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';

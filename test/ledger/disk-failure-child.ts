@@ -1,7 +1,7 @@
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { limitFileSize } from './file-size-limit.ts';
 import { LedgerSetup, NOW_MS } from './support.ts';
 

@@ -17,10 +17,10 @@ import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
-import { type Clock, systemClock } from '../../src/clock.ts';
 import type { BooksEvents } from '../../src/store/books.ts';
 import type { Hold } from '../../src/store/hold.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import { type Clock, systemClock } from '../../src/time/clock.ts';
 import type { PruneParts } from '../../src/usage/prune.ts';
 
 /** A temporary folder with a real database file, gone when disposed. */

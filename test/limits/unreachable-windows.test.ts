@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { connectPostgres } from '../../db/postgres/connection.ts';
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
-import { createApp } from '../../src/app.ts';
+import { createApp } from '../../src/http/app.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';

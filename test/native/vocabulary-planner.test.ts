@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path';
 import { readGgufFileInfo } from 'node-llama-cpp';
 import { openPlanner, openScoringPlanner, WeightsError } from '../../native/engine.ts';
-import { healthProbeInput } from '../../src/models/health-probe.ts';
+import { healthProbeInput } from '../../src/served-models/health-probe.ts';
 import { IMPLEMENTATIONS } from './addon/support.ts';
 import { withTensors, writeTinyModel } from './support/gguf.ts';
 import { TINY_CHAT, temporaryDirectory } from './support/models.ts';

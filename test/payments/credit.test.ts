@@ -7,7 +7,6 @@ import { addMember } from '../../src/accounts/members.ts';
 import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import { recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
-import { DAY_MS } from '../../src/clock.ts';
 import type { Role } from '../../src/contract/roles.ts';
 import {
   confirmManualPayment,
@@ -20,6 +19,7 @@ import {
 import { creditHistory } from '../../src/payments/history.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { DOLLAR } from '../support/money.ts';
 import { type Books, expectCleanAudit, openBooks, spend } from './support.ts';
 

@@ -7,7 +7,7 @@ import { OPERATOR } from '../../src/access/actor.ts';
 import type { AccountContext } from '../../src/access/context.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';
 

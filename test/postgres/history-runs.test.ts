@@ -8,7 +8,7 @@ import { HISTORY_LOCK } from '../../db/postgres/locks.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
 import * as schema from '../../db/postgres/schema.ts';
 import { auditLogEntries, scheduledRuns, usageDays, usageRecords } from '../../db/postgres/schema.ts';
-import { DAY_MS, MINUTE_MS, systemClock } from '../../src/clock.ts';
+import { DAY_MS, MINUTE_MS, systemClock } from '../../src/time/clock.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { addProject, COST_MICROS, HELD_MICROS, LedgerSetup, NOW_MS, usageOf } from '../ledger/support.ts';
 import { type CopiedPostgres, copiedToPostgres } from '../support/copied-postgres.ts';

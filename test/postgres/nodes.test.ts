@@ -13,10 +13,10 @@ import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-databa
 import { SchemaRefused } from '../../db/schema-state.ts';
 import { CommandFailed } from '../../src/cli/command-failed.ts';
 import { openPostgres } from '../../src/cli/open-postgres.ts';
-import { systemClock } from '../../src/clock.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
 import { createLog } from '../../src/log/log.ts';
 import { causesOf } from '../../src/problems/causes.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { usageOf } from '../ledger/support.ts';
 import { eventually } from '../support/eventually.ts';
 import {

@@ -4,7 +4,7 @@ import { revokeKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { closeModel, openModel } from '../../src/catalog/changes.ts';
 import { secretOf } from '../../src/cli/console-parts.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { createLog } from '../../src/log/log.ts';
 import { addPerson, PASSWORD, startTestConsole } from '../console/people.ts';
 import { MovableClock } from '../support/clock.ts';

@@ -20,11 +20,11 @@ import {
   SetupError,
   WeightsError,
 } from '../../native/engine.ts';
-import { inTime, TookTooLong } from '../../src/in-time.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
-import { ModelUnavailable } from '../../src/models/lifecycle.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';
+import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
 import { NestedTransaction } from '../../src/store/store.ts';
+import { inTime, TookTooLong } from '../../src/time/in-time.ts';
 import { PruneRefused } from '../../src/usage/prune-refused.ts';
 import { rejection } from '../support/rejection.ts';
 

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { EvaluationFailed, WeightsError } from '../../native/engine.ts';
 import type { DecisionInput, DecisionPlan } from '../../native/plan/profile.ts';
-import { systemClock } from '../../src/clock.ts';
-import type { ErrorCode } from '../../src/errors.ts';
+import type { ErrorCode } from '../../src/errors/errors.ts';
 import { startServer } from '../../src/http/server.ts';
-import { hourly } from '../../src/ops/maintenance.ts';
+import { hourly } from '../../src/maintenance/maintenance.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { Cause } from '../../src/problems/causes.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { type Call, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';

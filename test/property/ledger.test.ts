@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { recalculateTier, recalculateTiers } from '../../src/accounts/tier-changes.ts';
-import { monthOf } from '../../src/calendar/month.ts';
 import { HoldNotOpen, RefundExceedsPayments } from '../../src/ledger/errors.ts';
 import type { Hold } from '../../src/store/hold.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import { monthOf } from '../../src/time/month.ts';
 import { latestPrune_ms, pruneUsage } from '../../src/usage/prune.ts';
 import { LEDGER_DATABASES, type LedgerDatabase } from '../ledger/databases.ts';
 import { type Account, propertySeed, usageOf } from '../ledger/support.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sqlState } from '../../db/postgres/errors.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 
 /** The columns of `entry`'s tables, in the order of its values. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { monthOf } from '../../src/calendar/month.ts';
 import type { Mode } from '../../src/questions/question.ts';
+import { monthOf } from '../../src/time/month.ts';
 import { keyRow } from '../ledger/support.ts';
 import { checkpointAt, type StoredRows } from './stored-rows.ts';
 

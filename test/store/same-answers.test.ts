@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { dayOf } from '../../src/calendar/days.ts';
 import { GROUPINGS } from '../../src/store/groupings.ts';
 import type { MovementPlace } from '../../src/store/movement-reader.ts';
 import type { UsageFilter, UsagePlace } from '../../src/store/usage-records.ts';
+import { dayOf } from '../../src/time/days.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { OPERATOR } from '../../src/access/actor.ts';
 import type { AccountContext } from '../../src/access/context.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
-import { randomIdentifiers } from '../../src/identifiers.ts';
+import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import {
   cancelTopUp,
   confirmManualPayment,

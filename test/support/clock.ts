@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/time/clock.ts';
 
 /** A clock that is moved on by hand: a test that needs a minute to pass does not wait for it. */
 export class MovableClock implements Clock {

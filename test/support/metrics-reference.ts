@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type MetricFamily, PrometheusMetrics } from '../../src/ops/prometheus-metrics.ts';
+import { type MetricFamily, PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts';
 import { noProblems } from '../../src/problems/problems.ts';
 
 /** The document of all metrics; `bun test/support/metrics-reference.ts` writes it. */

@@ -1,5 +1,5 @@
 import { type MetricsListener, startMetricsListener } from '../../src/http/metrics-listener.ts';
-import { PrometheusMetrics } from '../../src/ops/prometheus-metrics.ts';
+import { PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts';
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts';
 
 /** A real service whose metrics are read through their own port. */

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { SQL } from 'bun';
 import { connectPostgres, type PgConnection, type PgOptions } from '../../db/postgres/connection.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
-import { systemErrorCode } from '../../src/system-error-code.ts';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 
 /** Where Debian puts the programs of each version. */
 const DEBIAN_FOLDER = '/usr/lib/postgresql';

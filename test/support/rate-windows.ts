@@ -1,5 +1,5 @@
 import { PostgresRateWindows } from '../../db/postgres/rate-windows.ts';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/time/clock.ts';
 import type { TestDatabase } from './postgres.ts';
 
 /** The windows of one node of the database; they tell the given clock's time to the database, too. */

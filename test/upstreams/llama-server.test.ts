@@ -9,7 +9,7 @@ import {
   openScoringPlanner,
 } from '../../native/engine.ts';
 import { verifyWeights } from '../../native/weights.ts';
-import { ModelUnavailable } from '../../src/models/lifecycle.ts';
+import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
 import type { UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
 import { temporaryDirectory } from '../native/support/models.ts';

@@ -8,8 +8,8 @@ import {
   PlanRejected,
   type ScoringPlanner,
 } from '../../native/engine.ts';
-import { healthProbeInput } from '../../src/models/health-probe.ts';
-import { ModelUnavailable, ModelWarmingUp } from '../../src/models/lifecycle.ts';
+import { healthProbeInput } from '../../src/served-models/health-probe.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/lifecycle.ts';
 import type { UpstreamCalibration, UpstreamPool, UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel, type UpstreamOptions } from '../../src/upstreams/upstream-model.ts';
 import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';

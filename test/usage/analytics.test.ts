@@ -9,10 +9,10 @@ import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
-import { dayOf } from '../../src/calendar/days.ts';
 import { creditMovements } from '../../src/payments/billing.ts';
 import type { NamedUsageRow, UsagePlace } from '../../src/store/usage-records.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
+import { dayOf } from '../../src/time/days.ts';
 import {
   exportOrganizationUsage,
   type OrganizationUsageFilter,

@@ -4,8 +4,8 @@ import { transact } from '../../db/sqlite/connection.ts';
 import { usageDays } from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
-import { DAY_MS } from '../../src/clock.ts';
 import type { UsageFilter } from '../../src/store/usage-records.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { dailyUsage } from '../../src/usage/daily.ts';
 import { addAccount, propertySeed, TemporaryDatabase, usageOf } from '../ledger/support.ts';
 

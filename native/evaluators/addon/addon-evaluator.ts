@@ -1,4 +1,4 @@
-import { errorMessage, excerpt } from '../../../src/error-message.ts';
+import { errorMessage, excerpt } from '../../../src/errors/error-message.ts';
 import { DeviceUnavailable, EngineFailed, EngineOverloaded, EvaluationFailed } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import { type MachineMemory, machineMemory } from '../../machine-memory.ts';

@@ -1,5 +1,5 @@
 import type { LlamaModel, LlamaModelOptions } from 'node-llama-cpp';
-import { errorMessage, excerpt } from '../../../src/error-message.ts';
+import { errorMessage, excerpt } from '../../../src/errors/error-message.ts';
 import { WeightsError } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import { WAITING_PLANS_MAX } from '../../plan-evaluator.ts';

@@ -14,10 +14,10 @@ import { createInterface } from 'node:readline';
 import { CsvError, parse } from 'csv-parse';
 import { FileInUse, lockFile } from '../../../db/sqlite/lock.ts';
 import type { AnswerColumns, Cell } from '../../decisions/batch/answer-columns.ts';
+import { systemErrorCode } from '../../errors/system-error-code.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { JsonError, readJson } from '../../json/read-json.ts';
 import { writeJson } from '../../json/write-json.ts';
-import { systemErrorCode } from '../../system-error-code.ts';
 import { csvLine, harmlessText } from '../../usage/csv.ts';
 import { CommandFailed } from '../command-failed.ts';
 

@@ -5,9 +5,9 @@ import { CsvError, parse } from 'csv-parse';
 import { likeliestDelimiter } from '../../decisions/batch/delimiter.ts';
 import { BatchLines } from '../../decisions/batch/lines.ts';
 import { LineIdSchema } from '../../decisions/batch/schemas.ts';
+import { systemErrorCode } from '../../errors/system-error-code.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { JsonError, readJson } from '../../json/read-json.ts';
-import { systemErrorCode } from '../../system-error-code.ts';
 import { CommandFailed } from '../command-failed.ts';
 
 /** One record of a file. */

@@ -1,7 +1,7 @@
 import { Elysia, ParseError, ValidationError } from 'elysia';
 import { AccountError } from '../../access/errors.ts';
 import { CatalogChangeRefused } from '../../catalog/changes.ts';
-import { Refusal } from '../../errors.ts';
+import { Refusal } from '../../errors/errors.ts';
 import { readBytes } from '../../http/body-bytes.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { jsonResponse } from '../../http/responses.ts';

@@ -6,7 +6,7 @@ import {
   type TokenCount,
   TokenCountSchema,
 } from '../../decisions/schemas.ts';
-import { Refusal } from '../../errors.ts';
+import { Refusal } from '../../errors/errors.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { answerDecision, headersOf } from '../../http/decision-routes.ts';
 import { jsonResponse } from '../../http/responses.ts';

@@ -11,7 +11,7 @@ import {
   Refusal,
   SIGN_IN_ERRORS,
   type SignInErrorCode,
-} from '../../errors.ts';
+} from '../../errors/errors.ts';
 import type { SignInError } from '../people/errors.ts';
 
 /** A refusal of the console: every field of the contract's error object, and the response's status. */

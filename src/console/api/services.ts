@@ -1,18 +1,18 @@
 import type { SentInvitation } from '../../accounts/invitations.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
-import type { Clock } from '../../clock.ts';
+import type { Identifiers } from '../../contract/identifiers.ts';
 import type { BatchServices } from '../../http/batch-stream.ts';
 import type { BodyLimits } from '../../http/body-bytes.ts';
 import type { Payments } from '../../http/webhook-routes.ts';
-import type { Identifiers } from '../../identifiers.ts';
-import type { Models } from '../../models/models.ts';
-import type { Reloads } from '../../models/reloads.ts';
-import type { Audits } from '../../ops/audits.ts';
-import type { RecentActivity } from '../../ops/recent-activity.ts';
+import type { Audits } from '../../maintenance/audits.ts';
+import type { RecentActivity } from '../../observability/recent-activity.ts';
 import type { Problems, RecentProblems } from '../../problems/problems.ts';
+import type { Models } from '../../served-models/models.ts';
+import type { Reloads } from '../../served-models/reloads.ts';
 import type { MovementReader } from '../../store/movement-reader.ts';
 import type { Store } from '../../store/store.ts';
 import type { UsageReader } from '../../store/usage-reader.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { SignIn } from '../people/sign-in.ts';
 
 /** The operators' access to the running service. */

@@ -6,9 +6,9 @@ import { listKeys, listRevokedKeys } from '../../accounts/keys.ts';
 import { readOrganization } from '../../accounts/organizations.ts';
 import { listProjects } from '../../accounts/projects.ts';
 import { limitsFor, tierInForce } from '../../contract/tiers.ts';
-import { ERRORS, isErrorCode } from '../../errors.ts';
+import { ERRORS, isErrorCode } from '../../errors/errors.ts';
 import type { RateLimits } from '../../limits/rate-status.ts';
-import type { CountedRefusals } from '../../ops/refusal-counts.ts';
+import type { CountedRefusals } from '../../observability/refusal-counts.ts';
 import { GROUPINGS } from '../../store/groupings.ts';
 import type { UsagePlace } from '../../store/usage-records.ts';
 import {

@@ -1,4 +1,4 @@
-import { formatDollars } from '../../money.ts';
+import { formatDollars } from '../../contract/money.ts';
 
 const LOCALE = 'en-US';
 const MINUTE_MS = 60_000;

@@ -1,6 +1,6 @@
-import { type Clock, DAY_MS, MINUTE_MS, MS_PER_S } from '../../clock.ts';
 import { drawHashKey } from '../../hashing/half-siphash.ts';
 import { AttemptBudgets } from '../../limits/attempt-budgets.ts';
+import { type Clock, DAY_MS, MINUTE_MS, MS_PER_S } from '../../time/clock.ts';
 import { SignInError } from './errors.ts';
 
 /**

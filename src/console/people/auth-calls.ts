@@ -1,5 +1,5 @@
 import { APIError } from 'better-auth/api';
-import type { SignInErrorCode } from '../../errors.ts';
+import type { SignInErrorCode } from '../../errors/errors.ts';
 import { ADDRESS_HEADER } from './better-auth.ts';
 import { SignInError } from './errors.ts';
 import type { Cookies, Visit } from './sign-in.ts';

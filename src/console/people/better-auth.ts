@@ -4,7 +4,7 @@ import { parseCookies, setSessionCookie } from 'better-auth/cookies';
 import { constantTimeEqual, makeSignature } from 'better-auth/crypto';
 import { betterAuth } from 'better-auth/minimal';
 import { twoFactor } from 'better-auth/plugins/two-factor';
-import type { Identifiers, IdKind } from '../../identifiers.ts';
+import type { Identifiers, IdKind } from '../../contract/identifiers.ts';
 import { withHashedTokens } from './hashed-tokens.ts';
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from './password-rules.ts';
 

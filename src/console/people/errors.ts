@@ -1,4 +1,4 @@
-import { SIGN_IN_ERRORS, type SignInErrorCode } from '../../errors.ts';
+import { SIGN_IN_ERRORS, type SignInErrorCode } from '../../errors/errors.ts';
 
 /** A refusal of sign-in: a code for programs and one sentence for people. */
 export class SignInError extends Error {

@@ -1,5 +1,5 @@
-import { type Clock, HOUR_MS } from '../../clock.ts';
-import type { Identifiers } from '../../identifiers.ts';
+import type { Identifiers } from '../../contract/identifiers.ts';
+import { type Clock, HOUR_MS } from '../../time/clock.ts';
 import type { BetterAuth } from './better-auth.ts';
 
 /** The hours for which the links of mails are valid. */

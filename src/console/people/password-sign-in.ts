@@ -3,12 +3,12 @@ import type { DBAdapterInstance, User } from 'better-auth';
 import { AccountError } from '../../access/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
 import type { SecondFactorAction } from '../../accounts/second-factors.ts';
-import { type Clock, DAY_MS, MS_PER_S } from '../../clock.ts';
-import type { Identifiers } from '../../identifiers.ts';
-import { inTime } from '../../in-time.ts';
+import type { Identifiers } from '../../contract/identifiers.ts';
 import { FairScheduler } from '../../limits/fair-scheduler.ts';
 import { QueuePerName } from '../../limits/queue-per-name.ts';
 import type { Problems } from '../../problems/problems.ts';
+import { type Clock, DAY_MS, MS_PER_S } from '../../time/clock.ts';
+import { inTime } from '../../time/in-time.ts';
 import { Attempts, type GiveBack } from './attempts.ts';
 import { cookieHeader, cookiesOf, headersOf, nullIfNotSignedIn, told } from './auth-calls.ts';
 import {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chownSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemErrorCode } from '../../system-error-code.ts';
+import { systemErrorCode } from '../../errors/system-error-code.ts';
 
 /** The file of the console's secret in the data directory. */
 export const SECRET_FILE = 'console-secret';

@@ -4,7 +4,7 @@ import { createKey, listKeys } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createOrganization } from '../../../src/accounts/organizations.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
-import { startOfMonth_ms } from '../../../src/calendar/month.ts';
+import { startOfMonth_ms } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
 import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';

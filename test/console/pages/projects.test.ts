@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { archiveProject, createProject, setSpendLimit } from '../../../src/accounts/projects.ts';
-import { monthOf } from '../../../src/calendar/month.ts';
+import { monthOf } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
 import { ConsoleBrowser, VIEWS } from '../browser.ts';

@@ -4,7 +4,7 @@ import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
-import { DAY_MS } from '../../../src/clock.ts';
+import { DAY_MS } from '../../../src/time/clock.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';

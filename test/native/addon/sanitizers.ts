@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { compileSources, requireLibrary } from '../../../native/addon/build.ts';
-import { projectFile } from '../../../src/project-root.ts';
+import { projectFile } from '../../../src/files/project-root.ts';
 import { writeTinyModel } from '../support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 

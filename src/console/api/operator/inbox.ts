@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../../access/actor.ts';
-import { DAY_MS } from '../../../clock.ts';
-import { listRecentProblems } from '../../../ops/recent-problems.ts';
+import { listRecentProblems } from '../../../observability/recent-problems.ts';
 import { listPendingPayments } from '../../../payments/credit.ts';
 import { MANUAL_PROVIDER_NAME } from '../../../payments/manual.ts';
+import { DAY_MS } from '../../../time/clock.ts';
 import { answerOf, Micros, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { Refusal } from '../../../errors.ts';
-import type { ActivityHistory } from '../../../ops/recent-activity.ts';
+import { Refusal } from '../../../errors/errors.ts';
+import type { ActivityHistory } from '../../../observability/recent-activity.ts';
 import { refusedByPort } from '../refusals.ts';
 import { answerOf, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';

@@ -1,5 +1,5 @@
 import type { Actor } from '../../../access/actor.ts';
-import { Refusal } from '../../../errors.ts';
+import { Refusal } from '../../../errors/errors.ts';
 import { refusedByPort } from '../refusals.ts';
 import type { ConsoleServices } from '../services.ts';
 import { signedIn } from '../signed-in.ts';

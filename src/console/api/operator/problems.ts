@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { listRecentProblems } from '../../../ops/recent-problems.ts';
+import { listRecentProblems } from '../../../observability/recent-problems.ts';
 import { answerOf, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';

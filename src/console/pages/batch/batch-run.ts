@@ -1,8 +1,8 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
+import { microsOf } from '../../../contract/money.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { readJson } from '../../../json/read-json.ts';
 import { writeJson } from '../../../json/write-json.ts';
-import { microsOf } from '../../../money.ts';
 import { ApiError, asApiError, callForLines } from '../client.ts';
 import { pause } from '../pause.ts';
 import { keepAnswers } from './kept-batch.ts';

@@ -1,6 +1,6 @@
+import { microsOf } from '../../../contract/money.ts';
 import { JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
-import { microsOf } from '../../../money.ts';
 import { api, call } from '../client.ts';
 import { useAfterPause } from '../use-after-pause.ts';
 import type { BatchTask } from './batch-run.ts';

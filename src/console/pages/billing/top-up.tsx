@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { MICROS_PER_DOLLAR, parseDollars } from '../../../money.ts';
+import { MICROS_PER_DOLLAR, parseDollars } from '../../../contract/money.ts';
 import { ApiError, api, call } from '../client.ts';
 import { CopyText } from '../components/copy-button.tsx';
 import { Dialog } from '../components/dialog.tsx';

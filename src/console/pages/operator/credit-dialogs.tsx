@@ -1,6 +1,6 @@
 import { nanoid } from 'nanoid';
 import { useState } from 'preact/hooks';
-import { parseDollars } from '../../../money.ts';
+import { parseDollars } from '../../../contract/money.ts';
 import { ApiError, api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { Dialog } from '../components/dialog.tsx';

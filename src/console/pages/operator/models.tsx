@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { parseDollars } from '../../../money.ts';
+import { parseDollars } from '../../../contract/money.ts';
 import { ApiError, api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';

@@ -1,4 +1,4 @@
-import { formatDollars, parseDollars } from '../../../money.ts';
+import { formatDollars, parseDollars } from '../../../contract/money.ts';
 import { ApiError, api, call } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { TextField } from '../components/field.tsx';

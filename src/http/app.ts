@@ -1,0 +1,168 @@
+import { Refusal } from '../errors/errors.ts';
+import type { KnownPath, RequestContext } from './context.ts';
+import { stopping } from './draining.ts';
+import { PathTable } from './path-table.ts';
+import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './refusal-gate.ts';
+import type { OnKnown } from './request-handler.ts';
+import { logRequest, observeRequest } from './request-records.ts';
+import { REQUEST_ID_HEADER } from './responses.ts';
+import { answer, type Refused, refusedResponse } from './route.ts';
+import { type RouteServices, routesOf } from './routes.ts';
+
+/** The parts that the HTTP interface needs. */
+export interface AppServices extends RouteServices {
+  /** The console, which answers everything under `/console`; null where this service has none. */
+  readonly console: ConsolePort | null;
+}
+
+/** The part that answers the paths of the console. */
+export interface ConsolePort {
+  handle(request: Request, context: RequestContext): Promise<Response>;
+  /**
+   * Returns true if a request is answered even when its address has no budget left. Does not read the
+   * database.
+   */
+  passesOverBudget(request: Request): Promise<boolean>;
+}
+
+/** The path of every console request in log lines and metrics, because the real paths name organizations. */
+const CONSOLE: KnownPath = { path: '/console', headers: {}, request_id_copy: null, allow: null };
+
+/** Creates the service's HTTP interface with every route. It opens no port: `server.ts` does. */
+export function createApp(services: AppServices) {
+  const paths = new PathTable(routesOf(services));
+  const { console } = services;
+  return {
+    /** Answers one request from that address. Calls `onKnown` once the client is known. */
+    async handle(request: Request, client_address: string, onKnown: OnKnown = () => {}): Promise<Response> {
+      const url = new URL(request.url);
+      const path = console !== null && isOfConsole(url) ? CONSOLE : paths.find(url.pathname);
+      const context: RequestContext = {
+        request_id: services.identifiers.id('request'),
+        started_ms: services.clock.monotonic_ms(),
+        url,
+        path,
+        client_address,
+        onKnown,
+        span: services.tracing.begin(request, path?.path ?? null),
+        caller: null,
+        code: null,
+        is_over_budget: false,
+      };
+      const response =
+        console !== null && path === CONSOLE
+          ? await answerByConsole(services, console, request, context)
+          : await answerByRoute(services, paths, request, context);
+      addHeaders(response, context);
+      if (!isUnlisted(context)) {
+        if (!context.is_over_budget) logRequest(services, request, context, response.status);
+        observeRequest(services, context, response.status);
+      }
+      return response;
+    },
+  };
+}
+
+/** Returns the response of the route of a path and method, or a refusal where there is none, or it fails. */
+async function answerByRoute(
+  services: AppServices,
+  paths: PathTable,
+  request: Request,
+  context: RequestContext,
+): Promise<Response> {
+  const route = context.path === null ? undefined : paths.route(context.path, request.method);
+  if (route === undefined) return refusedResponse(context, unmatched(services, context));
+  if (services.draining.has_begun && route.answers_while_draining !== true) {
+    return refusedResponse(context, { refusal: stopping() });
+  }
+  try {
+    const response = await answer(route.handle, request, context);
+    return request.method === 'HEAD' ? await withoutBody(response) : response;
+  } catch (error) {
+    const refusal = new Refusal('internal_error');
+    services.problems.report({ request_id: context.request_id, step: 'http', code: refusal.code, error });
+    return refusedResponse(context, { refusal });
+  }
+}
+
+/** Returns the response to a HEAD: that of the GET, with the length of its body in place of the body. */
+async function withoutBody(response: Response): Promise<Response> {
+  const { status, headers } = response;
+  if (!headers.has('content-length')) {
+    headers.set('content-length', String((await response.bytes()).byteLength));
+  }
+  return new Response(null, { status, headers });
+}
+
+/** Adds the headers of every response, and those of its path that it does not have. */
+function addHeaders({ headers }: Response, { request_id, path }: RequestContext): void {
+  headers.set(REQUEST_ID_HEADER, request_id);
+  headers.set('x-content-type-options', 'nosniff');
+  if (path === null) return;
+  if (path.request_id_copy !== null) headers.set(path.request_id_copy, request_id);
+  for (const [name, value] of Object.entries(path.headers)) if (!headers.has(name)) headers.set(name, value);
+}
+
+/** Returns true if a path belongs to the console. */
+function isOfConsole({ pathname }: URL): boolean {
+  return pathname === CONSOLE.path || pathname.startsWith(`${CONSOLE.path}/`);
+}
+
+/**
+ * Returns the console's response. Its refusals count against the budget of the client's address, as all
+ * others do.
+ */
+async function answerByConsole(
+  services: AppServices,
+  console: ConsolePort,
+  request: Request,
+  context: RequestContext,
+): Promise<Response> {
+  const refused = await refusedBeforeConsole(services, console, request, context);
+  const response =
+    refused === null ? await console.handle(request, context) : refusedResponse(context, refused);
+  if (refused === null && response.status >= 400 && response.status < 500) {
+    services.refusals.spendOfAddress(context.client_address, services.clock.monotonic_ms());
+  }
+  return response;
+}
+
+/**
+ * Returns the refusal of a request when the service is stopping or the address's budget is spent; else null.
+ * Signed-in people pass, so that another program at their address cannot lock them out.
+ */
+async function refusedBeforeConsole(
+  services: AppServices,
+  console: ConsolePort,
+  request: Request,
+  context: RequestContext,
+): Promise<Refused | null> {
+  if (services.draining.has_begun) return { refusal: stopping() };
+  const is_spent = hasSpentAddressBudget(services, context);
+  if (!is_spent || (await console.passesOverBudget(request))) return null;
+  return refusalOverAddressBudget(services, context);
+}
+
+/**
+ * Returns true for a response that the log and the metrics leave out. A refusal by the port itself is never
+ * left out.
+ */
+function isUnlisted({ path, code }: RequestContext): boolean {
+  return path?.is_unlisted === true && code === null;
+}
+
+/**
+ * Returns the refusal of a request that no route matched: a wrong method, or an unknown path. It counts
+ * against the client's address, because no key was looked up.
+ */
+function unmatched(services: AppServices, context: RequestContext): Refused {
+  const over_budget = refusalOverAddressBudget(services, context);
+  if (over_budget !== null) return over_budget;
+  const allow = context.path?.allow ?? null;
+  const refused: Refused =
+    allow === null
+      ? { refusal: new Refusal('not_found') }
+      : { refusal: new Refusal('method_not_allowed'), headers: { allow } };
+  spendRefusal(services, context, refused.refusal);
+  return refused;
+}

@@ -1,0 +1,149 @@
+import type { Log } from '../log/log.ts';
+import type { BackupState } from '../observability/metrics.ts';
+import type { Problems } from '../problems/problems.ts';
+import { BackupFailed, type BackupFile, type Backups } from '../store/backups.ts';
+import type { Clock } from '../time/clock.ts';
+import type { BackupCommand } from './backup-command.ts';
+
+/**
+ * The interval of checks. One long timer would not do, because the clock may be set, and the computer may
+ * sleep.
+ */
+const LOOK_EVERY_MS = 60_000;
+/** The delay between a failure and the next try. */
+const RETRY_AFTER_MS = 10 * 60_000;
+
+interface ScheduleParts {
+  readonly backups: Backups;
+  /** The command that gets the path of each backup; null for none. */
+  readonly command: Pick<BackupCommand, 'run' | 'stop'> | null;
+  readonly every_ms: number;
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'info'>;
+  readonly problems: Problems;
+}
+
+/**
+ * Makes a backup when the newest one is too old, so that restarts neither skip nor repeat one. The operator's
+ * command gets each of them, one at a time; while it runs, further backups are made, and then it gets the
+ * newest. A failure of either is reported as a problem and retried.
+ */
+export class BackupSchedule {
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #has_stopped = false;
+  readonly #backup: Tries;
+  readonly #command: Tries;
+  /** The path of the newest backup until the command has succeeded. */
+  #untaken: string | null = null;
+
+  constructor(private readonly parts: ScheduleParts) {
+    const { clock, every_ms } = parts;
+    const retry_after_ms = Math.min(RETRY_AFTER_MS, every_ms);
+    this.#backup = new Tries(clock, retry_after_ms);
+    this.#command = new Tries(clock, retry_after_ms);
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.look(), Math.min(LOOK_EVERY_MS, this.parts.every_ms));
+    this.#timer.unref();
+    void this.look();
+  }
+
+  /** Makes a backup if one is due, and runs the command if it has not succeeded with it. Never rejects. */
+  async look(): Promise<void> {
+    await this.#backup.run(
+      () => this.#makeIfDue(),
+      (error) => {
+        const { directory } = this.parts.backups;
+        this.#report(new BackupFailed(`No backup was made in ${directory}.`, { cause: error }));
+      },
+    );
+    await this.#command.run(
+      () => this.#runCommand(),
+      (error) => this.#report(error),
+    );
+  }
+
+  async #makeIfDue(): Promise<TryResult> {
+    const { backups, every_ms, clock, log } = this.parts;
+    const now_ms = clock.now_ms();
+    const newest = backups.newest(now_ms);
+    const is_due = newest === null || now_ms - newest.at_ms >= every_ms;
+    if (!is_due || this.#has_stopped) return 'not needed';
+    this.#untaken = await backups.make(now_ms);
+    log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
+    return 'done';
+  }
+
+  async #runCommand(): Promise<TryResult> {
+    const path = this.#untaken;
+    if (path === null || this.#has_stopped) return 'not needed';
+    await this.parts.command?.run(path);
+    // A newer one may have been made meanwhile.
+    if (this.#untaken === path) this.#untaken = null;
+    return 'done';
+  }
+
+  #report(error: unknown): void {
+    if (this.#has_stopped) return;
+    this.parts.problems.report({ request_id: null, step: 'backup', code: null, error });
+  }
+
+  /** Returns the state of the backups. */
+  state(): BackupState {
+    const { backups, every_ms, clock } = this.parts;
+    const has_failed = this.#backup.has_failed || this.#command.has_failed;
+    return { every_ms, newest: newestOf(backups, clock.now_ms()), has_failed };
+  }
+
+  stop(): void {
+    this.#has_stopped = true;
+    clearInterval(this.#timer);
+    this.parts.backups.stop();
+    this.parts.command?.stop();
+  }
+}
+
+type TryResult = 'done' | 'not needed';
+
+/** The tries of one piece of work: one at a time, and none soon after a failure. */
+class Tries {
+  #is_running = false;
+  #has_failed = false;
+  #not_before_ms = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly retry_after_ms: number,
+  ) {}
+
+  /** True from a failure to the next success. */
+  get has_failed(): boolean {
+    return this.#has_failed;
+  }
+
+  /** Does the work, unless it is under way or has just failed. Never rejects. */
+  async run(work: () => Promise<TryResult>, onFailure: (error: unknown) => void): Promise<void> {
+    if (this.#is_running || this.clock.monotonic_ms() < this.#not_before_ms) return;
+    this.#is_running = true;
+    try {
+      if ((await work()) === 'done') this.#has_failed = false;
+    } catch (error) {
+      this.#has_failed = true;
+      this.#not_before_ms = this.clock.monotonic_ms() + this.retry_after_ms;
+      onFailure(error);
+    } finally {
+      this.#is_running = false;
+    }
+  }
+}
+
+/** Returns the newest backup; null also where it cannot be read, such as when its disk is gone. */
+function newestOf(backups: Backups, now_ms: number): BackupFile | null {
+  try {
+    return backups.newest(now_ms);
+  } catch {
+    // The next try to make a backup reports it.
+    return null;
+  }
+}

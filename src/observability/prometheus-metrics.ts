@@ -1,0 +1,505 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { EvaluatorCounts } from '../../native/engine.ts';
+import { BREAKER_STATES } from '../served-models/model-life.ts';
+import type { DatabaseState } from '../store/database.ts';
+import { MS_PER_S } from '../time/clock.ts';
+import { inTime } from '../time/in-time.ts';
+import { CountedHistogram, type CountedSizes } from './counted-histogram.ts';
+import type {
+  AnsweredRequest,
+  BackupState,
+  ChargedDecision,
+  DecisionTimes,
+  Metrics,
+  MetricsSources,
+  ServerLoad,
+} from './metrics.ts';
+import { READINESS_CHECKS } from './readiness.ts';
+
+/** Seconds; from a request on a GPU to one with the longest possible wait. */
+const REQUEST_BUCKETS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
+];
+/** Seconds; platform time and commits take a few milliseconds. */
+const SHORT_BUCKETS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+];
+/** Tokens, with the evaluators' bounds, which double from one to the next. */
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096];
+const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/** The interval at which the event loop's lag is measured. */
+const LAG_INTERVAL_MS = 100;
+const US_PER_S = 1_000_000;
+/** Shorter than Prometheus waits for all metrics, which is 10 s unless configured. */
+const DATABASE_LOOK_MS = 2_000;
+
+type LabelledValue<Label extends string> = readonly [labels: Partial<Record<Label, string>>, value: number];
+
+/** A metric, as the reference describes it. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels: readonly string[];
+}
+
+/** The labels of the program itself. */
+export interface ProgramFacts {
+  readonly version: string;
+  readonly commit: string;
+  readonly runtime: string;
+}
+
+/**
+ * Metrics in Prometheus' text format. Events are counted as they happen; the state of the service is read
+ * when the text is made. Labels are endpoint, mode, code, status, model, upstream, state, check and step,
+ * whose values are known beforehand or named by the operator. No label contains a client's text or a
+ * customer's id.
+ */
+export class PrometheusMetrics implements Metrics {
+  /** All exported metrics, in the order in which they were added. */
+  readonly families: MetricFamily[] = [];
+  readonly #registry = new Registry();
+  readonly #lag_timer: Timer;
+
+  readonly #requests = this.#counter('tds_requests_total', 'Requests that got a response.', [
+    'endpoint',
+    'model',
+    'mode',
+    'status',
+    'code',
+  ]);
+  readonly #request_time = this.#histogram(
+    'tds_request_seconds',
+    'Whole time of requests that reached the model.',
+    REQUEST_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #platform_time = this.#histogram(
+    'tds_platform_seconds',
+    'Time of requests that reached the model outside of its queue and the model.',
+    SHORT_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #queue_time = this.#histogram(
+    'tds_queue_seconds',
+    'Time from the hold to the first turn at the model, a load of the model included.',
+    REQUEST_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #model_time = this.#histogram(
+    'tds_model_seconds',
+    'Time from the first turn at the model to the answer.',
+    REQUEST_BUCKETS,
+    ['model', 'mode'],
+  );
+  readonly #input_tokens = this.#counter('tds_input_tokens_total', 'Input tokens that were charged.', [
+    'model',
+    'mode',
+  ]);
+  readonly #questions = this.#counter('tds_questions_total', 'Questions that were answered and charged.', [
+    'model',
+    'mode',
+  ]);
+  readonly #charged = this.#counter('tds_charged_micros_total', 'Millionths of a dollar that were charged.', [
+    'model',
+    'mode',
+  ]);
+  readonly #replayed = this.#counter(
+    'tds_replayed_requests_total',
+    'Requests that got the answer of an earlier one with their idempotency key, and were not charged.',
+    ['model', 'mode'],
+  );
+  readonly #commit_time = this.#histogram(
+    'tds_commit_seconds',
+    'Time of a durable commit of many requests at once: those of one event-loop turn, or, on PostgreSQL, a batch.',
+    SHORT_BUCKETS,
+  );
+  readonly #commit_writes = this.#counter('tds_commit_writes_total', 'Writes in those commits.');
+  readonly #audit_violations = this.#gauge('tds_audit_violations', 'Violations that the last audit found.');
+  readonly #audit_time = this.#gauge(
+    'tds_audit_timestamp_seconds',
+    'When the last audit ended, in Unix time; 0 before the first.',
+  );
+  readonly #lag = this.#histogram(
+    'tds_event_loop_lag_seconds',
+    `How late the event loop was, asked ${MS_PER_S / LAG_INTERVAL_MS} times a second.`,
+    LAG_BUCKETS,
+  );
+
+  constructor(program: ProgramFacts, now_ms: () => number = () => performance.now()) {
+    const started_s = Date.now() / MS_PER_S - process.uptime();
+    const info = this.#gauge('tds_build_info', 'Version and commit of this program; always 1.', [
+      'version',
+      'commit',
+      'runtime',
+    ]);
+    info.set({ ...program }, 1);
+    this.#gauge('process_start_time_seconds', 'When the process started, in Unix time.').set(started_s);
+    this.#gauge('process_resident_memory_bytes', 'Memory of the process.', [], (gauge) =>
+      gauge.set(process.memoryUsage.rss()),
+    );
+    this.#gauge('tds_heap_bytes', "Memory of JavaScript's objects.", [], (gauge) =>
+      gauge.set(process.memoryUsage().heapUsed),
+    );
+    this.#counter('process_cpu_seconds_total', 'Time that processors worked for the process.', [], () => {
+      const { user, system } = process.cpuUsage();
+      return [[{}, (user + system) / US_PER_S]];
+    });
+    let due_ms = now_ms() + LAG_INTERVAL_MS;
+    this.#lag_timer = setInterval(() => {
+      const at_ms = now_ms();
+      this.#lag.observe(Math.max(0, at_ms - due_ms) / MS_PER_S);
+      due_ms = at_ms + LAG_INTERVAL_MS;
+    }, LAG_INTERVAL_MS);
+    this.#lag_timer.unref();
+  }
+
+  /** The media type of the text, with the version of its format. */
+  get content_type(): string {
+    return this.#registry.contentType;
+  }
+
+  /** Returns all metrics in Prometheus' format. */
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  /** Stops the timer; the counts can still be read. */
+  close(): void {
+    clearInterval(this.#lag_timer);
+  }
+
+  requestAnswered({ endpoint, model, mode, status, code }: AnsweredRequest): void {
+    this.#requests.inc({
+      endpoint: endpoint ?? 'other',
+      model: model ?? 'none',
+      mode: mode ?? 'none',
+      status: String(status),
+      code: code ?? 'ok',
+    });
+  }
+
+  decisionTimed({ model, mode, platform_ms, queue_ms, model_ms }: DecisionTimes): void {
+    const labels = { model, mode };
+    this.#request_time.observe(labels, (platform_ms + queue_ms + model_ms) / MS_PER_S);
+    this.#platform_time.observe(labels, platform_ms / MS_PER_S);
+    this.#queue_time.observe(labels, queue_ms / MS_PER_S);
+    this.#model_time.observe(labels, model_ms / MS_PER_S);
+  }
+
+  decisionCharged({ model, mode, input_tokens, questions, cost_micros }: ChargedDecision): void {
+    this.#charged.inc({ model, mode }, cost_micros);
+    this.#input_tokens.inc({ model, mode }, input_tokens);
+    this.#questions.inc({ model, mode }, questions);
+  }
+
+  decisionReplayed({ model, mode }: Pick<ChargedDecision, 'model' | 'mode'>): void {
+    this.#replayed.inc({ model, mode });
+  }
+
+  committed(duration_ms: number, writes: number): void {
+    this.#commit_time.observe(duration_ms / MS_PER_S);
+    this.#commit_writes.inc(writes);
+  }
+
+  audited(violations: number, at_ms: number): void {
+    this.#audit_violations.set(violations);
+    this.#audit_time.set(at_ms / MS_PER_S);
+  }
+
+  watch({ models, schedulerLoad, books, problems, readiness, databaseState, now_ms }: MetricsSources): void {
+    this.#watchModels(models);
+    this.#watchUpstreams(models);
+    this.#watchDatabase(databaseState);
+    this.#gauge(
+      'tds_ready',
+      'Whether the check of /readyz is well; a service that stops looks at nothing but draining.',
+      ['check'],
+      async (gauge) => {
+        const failing = await readiness.failing();
+        for (const check of READINESS_CHECKS) gauge.set({ check }, Number(!failing.includes(check)));
+      },
+    );
+    this.#gauge('tds_model_requests', 'Requests at the model, waiting or running.', [], (gauge) =>
+      gauge.set(schedulerLoad().requests),
+    );
+    this.#gauge('tds_queue_plans', 'Plans that wait for their turn at the model.', [], (gauge) =>
+      gauge.set(schedulerLoad().waiting_plans),
+    );
+    this.#gauge('tds_model_running_tokens', 'Tokens of the plans that the model has now.', [], (gauge) =>
+      gauge.set(schedulerLoad().running_tokens),
+    );
+    this.#gauge('tds_holds_open', 'Holds of requests that have no end on disk yet.', [], (gauge) =>
+      gauge.set(books.open.holds),
+    );
+    this.#gauge('tds_holds_unwritten', 'Holds whose release could not be written yet.', [], (gauge) =>
+      gauge.set(books.unwritten),
+    );
+    this.#gauge('tds_hold_oldest_seconds', 'Age of the oldest open hold; 0 for none.', [], (gauge) => {
+      const { oldest_at_ms } = books.open;
+      gauge.set(oldest_at_ms === null ? 0 : Math.max(0, now_ms() - oldest_at_ms) / MS_PER_S);
+    });
+    this.#counter('tds_problems_total', 'Failures that were our own fault.', ['step'], () =>
+      Object.entries(problems.counts()).map(([step, count]) => [{ step }, count]),
+    );
+  }
+
+  /** Adds the metrics that exist once the service listens. */
+  watchServer(load: () => ServerLoad): void {
+    this.#gauge('tds_connections', 'Connections of clients that are open.', [], (gauge) =>
+      gauge.set(load().connections),
+    );
+    this.#gauge('tds_connections_max', 'Connections of clients that may be open.', [], (gauge) =>
+      gauge.set(load().connections_max),
+    );
+    this.#gauge('process_open_fds', 'File descriptors that are open.', [], (gauge) =>
+      gauge.set(load().descriptors),
+    );
+    this.#gauge('process_max_fds', 'File descriptors that may be open.', [], (gauge) =>
+      gauge.set(load().descriptors_max),
+    );
+  }
+
+  /** Adds the backups of a schedule. */
+  watchBackups(state: () => BackupState): void {
+    this.#gauge('tds_backup_interval_seconds', 'How often a backup is made.', [], (gauge) =>
+      gauge.set(state().every_ms / MS_PER_S),
+    );
+    this.#gauge(
+      'tds_backup_timestamp_seconds',
+      'When the newest backup was begun, in Unix time; 0 where there is none.',
+      [],
+      (gauge) => gauge.set((state().newest?.at_ms ?? 0) / MS_PER_S),
+    );
+    this.#gauge('tds_backup_bytes', 'Size of the newest backup.', [], (gauge) =>
+      gauge.set(state().newest?.bytes ?? 0),
+    );
+    this.#gauge('tds_backup_failed', 'Whether the last try to make a backup failed.', [], (gauge) =>
+      gauge.set(Number(state().has_failed)),
+    );
+  }
+
+  /**
+   * Adds the metrics of the database. If it does not answer they have no value; its readiness shows the
+   * failure.
+   */
+  #watchDatabase(databaseState: MetricsSources['databaseState']): void {
+    const look = async (gauge: Gauge, pick: (state: DatabaseState) => number | null) => {
+      gauge.remove();
+      const state = await inTime(databaseState(), DATABASE_LOOK_MS, 'The database did not say.').catch(
+        () => null,
+      );
+      const value = state === null ? null : pick(state);
+      if (value !== null) gauge.set(value);
+    };
+    this.#gauge('tds_database_bytes', 'Size of the database.', [], (gauge) =>
+      look(gauge, ({ bytes }) => bytes),
+    );
+    this.#gauge(
+      'tds_disk_free_bytes',
+      'Bytes that may still be written to the disk of the database; not on PostgreSQL.',
+      [],
+      (gauge) => look(gauge, ({ free_bytes }) => free_bytes),
+    );
+    this.#gauge(
+      'tds_database_pool_under_way',
+      'Transactions and statements of requests that PostgreSQL has not answered, or that wait for a connection.',
+      [],
+      (gauge) => look(gauge, ({ pool }) => pool?.under_way ?? null),
+    );
+    this.#gauge(
+      'tds_database_pool_connections_max',
+      'Connections to PostgreSQL for them; those that ledger and lease keep are not among them.',
+      [],
+      (gauge) => look(gauge, ({ pool }) => pool?.connections_max ?? null),
+    );
+  }
+
+  #watchModels(models: MetricsSources['models']): void {
+    this.#gauge(
+      'tds_model_ready',
+      'Whether the model is loaded for the mode.',
+      ['model', 'mode'],
+      (gauge) => {
+        // A removed model leaves no value behind.
+        gauge.reset();
+        for (const { id, status } of models()) {
+          const { state } = status();
+          gauge.set({ model: id, mode: 'fast' }, Number(state === 'ready' || state === 'fast_ready'));
+          gauge.set({ model: id, mode: 'consistent' }, Number(state === 'ready'));
+        }
+      },
+    );
+    // The counters of a reloaded model start from 0, which Prometheus correctly treats as a restart.
+    const counted = (pick: (counts: EvaluatorCounts) => number) => () =>
+      models().flatMap(({ id, counts }): LabelledValue<'model'>[] => {
+        const now = counts();
+        return now === undefined ? [] : [[{ model: id }, pick(now)]];
+      });
+    this.#counter(
+      'tds_decodes_total',
+      'Batches that went through the model.',
+      ['model'],
+      counted(({ decodes }) => decodes),
+    );
+    this.#counter(
+      'tds_read_tokens_total',
+      'Tokens that went through the model.',
+      ['model'],
+      counted(({ read_tokens }) => read_tokens),
+    );
+    this.#counter(
+      'tds_reused_tokens_total',
+      'Tokens of prefixes that were still in memory, and so were not read.',
+      ['model'],
+      counted(({ reused_tokens }) => reused_tokens),
+    );
+    this.#countedHistogram(
+      'tds_batch_tokens',
+      'Tokens of each batch that went through the model, padding aside.',
+      BATCH_BUCKETS,
+      ['model'],
+      () =>
+        models().flatMap(({ id, counts }) => {
+          const { batches } = counts() ?? {};
+          return batches === undefined
+            ? []
+            : [{ labels: { model: id }, by_size: batches.by_size, sum: batches.tokens }];
+        }),
+    );
+    const bytes = (pick: (counts: EvaluatorCounts) => number | undefined) => (gauge: Gauge<'model'>) => {
+      gauge.reset();
+      for (const { id, counts } of models()) {
+        const now = counts();
+        const value = now === undefined ? undefined : pick(now);
+        if (value !== undefined) gauge.set({ model: id }, value);
+      }
+    };
+    this.#gauge(
+      'tds_prefix_cache_bytes',
+      'Memory of the prefixes that are kept for records that come again.',
+      ['model'],
+      bytes(({ kept_prefix_bytes }) => kept_prefix_bytes),
+    );
+    this.#gauge(
+      'tds_kv_cache_bytes',
+      "Memory of the model's keys and values of the tokens that it works on, used and free.",
+      ['model'],
+      bytes(({ kv_cache_bytes }) => kv_cache_bytes),
+    );
+  }
+
+  /** Adds the members of pools, named by the operator's addresses without the scheme. */
+  #watchUpstreams(models: MetricsSources['models']): void {
+    const members = () =>
+      models().flatMap(({ id, upstreams }) =>
+        upstreams().map((upstream) => ({
+          ...upstream,
+          labels: { model: id, upstream: upstream.address.replace(/^https?:\/\//, '') },
+        })),
+      );
+    this.#gauge(
+      'tds_upstream_outstanding_tokens',
+      'Tokens of calls that the upstream has not answered.',
+      ['model', 'upstream'],
+      (gauge) => {
+        // A removed member leaves no value behind.
+        gauge.reset();
+        for (const { labels, outstanding_tokens } of members()) gauge.set(labels, outstanding_tokens);
+      },
+    );
+    this.#gauge(
+      'tds_upstream_breaker',
+      'Whether the breaker of the upstream is in that state: untried before the first request for its model, closed gets requests, half_open is tried, open failed and waits.',
+      ['model', 'upstream', 'state'],
+      (gauge) => {
+        gauge.reset();
+        for (const { labels, breaker } of members()) {
+          for (const state of BREAKER_STATES) gauge.set({ ...labels, state }, Number(state === breaker));
+        }
+      },
+    );
+    this.#counter(
+      'tds_upstream_requests_total',
+      'Calls to the upstream for requests of clients.',
+      ['model', 'upstream'],
+      () => members().map(({ labels, requests }) => [labels, requests]),
+    );
+    this.#counter(
+      'tds_upstream_failures_total',
+      "Calls, checks and trials that failed through the upstream's fault.",
+      ['model', 'upstream'],
+      () => members().map(({ labels, failures }) => [labels, failures]),
+    );
+  }
+
+  #gauge<Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+    look?: (gauge: Gauge<Label>) => void | Promise<void>,
+  ): Gauge<Label> {
+    this.families.push({ name, type: 'gauge', help, labels: labelNames });
+    return new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      ...(look === undefined
+        ? {}
+        : {
+            collect() {
+              return look(this);
+            },
+          }),
+    });
+  }
+
+  /** Adds a counter. With `count`, its values are counted elsewhere. */
+  #counter<Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+    count?: () => readonly LabelledValue<Label>[],
+  ): Counter<Label> {
+    this.families.push({ name, type: 'counter', help, labels: labelNames });
+    return new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [this.#registry],
+      ...(count === undefined
+        ? {}
+        : {
+            collect() {
+              this.reset();
+              for (const [labels, value] of count()) this.inc(labels, value);
+            },
+          }),
+    });
+  }
+
+  /** Adds a histogram that is counted elsewhere. */
+  #countedHistogram<Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: Label[],
+    look: () => readonly CountedSizes<Label>[],
+  ): void {
+    this.families.push({ name, type: 'histogram', help, labels: labelNames });
+    new CountedHistogram({ name, help, buckets, labelNames, registers: [this.#registry] }, look);
+  }
+
+  #histogram<Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: Label[] = [],
+  ): Histogram<Label> {
+    this.families.push({ name, type: 'histogram', help, labels: labelNames });
+    return new Histogram({ name, help, buckets, labelNames, registers: [this.#registry] });
+  }
+}

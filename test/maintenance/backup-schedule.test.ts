@@ -1,0 +1,220 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { backupTime_ms } from '../../db/sqlite/backup.ts';
+import { openDatabase } from '../../db/sqlite/connection.ts';
+import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
+import { createLog } from '../../src/log/log.ts';
+import { BackupCommand } from '../../src/maintenance/backup-command.ts';
+import { BackupSchedule } from '../../src/maintenance/backup-schedule.ts';
+import { causesOf } from '../../src/problems/causes.ts';
+import type { Problem } from '../../src/problems/problems.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
+import { MovableClock } from '../support/clock.ts';
+import { until } from '../upstreams/support.ts';
+
+const HOUR_MS = 3_600_000;
+const EVERY_MS = 6 * HOUR_MS;
+const KEPT = 3;
+
+let root: ReturnType<typeof temporaryDirectory>;
+let database: string;
+let directory: string;
+let clock: MovableClock;
+let problems: Problem[];
+beforeEach(() => {
+  root = temporaryDirectory();
+  database = join(root.path, 'tds.sqlite');
+  directory = join(root.path, 'backups');
+  mkdirSync(directory);
+  openDatabase(database).$client.close();
+  clock = MovableClock.stopped();
+  problems = [];
+});
+afterEach(() => root.remove());
+
+/** A schedule as a process has it that has just started. */
+function schedule(command: BackupCommand | null = null): BackupSchedule {
+  return new BackupSchedule({
+    backups: new SqliteBackups(database, directory, KEPT),
+    command,
+    every_ms: EVERY_MS,
+    clock,
+    log: createLog('silent'),
+    problems: { report: (problem) => void problems.push(problem), counts: () => ({}) as never },
+  });
+}
+
+/** How many hours after the test's beginning each backup was made. */
+function hours(): readonly number[] {
+  const began_ms = MovableClock.stopped().now_ms();
+  return readdirSync(directory)
+    .sort()
+    .map((name) => ((backupTime_ms(name) ?? Number.NaN) - began_ms) / HOUR_MS);
+}
+
+test('a backup is due when the newest is older than it may be, whatever process made that one', async () => {
+  for (let hour = 0; hour <= 24; hour += 1) {
+    // Every hour a restart.
+    await schedule().look();
+    clock.advance(HOUR_MS);
+  }
+  expect(hours()).toEqual([12, 18, 24]);
+  expect(problems).toEqual([]);
+});
+
+test('a backup that fails is a problem, takes no old one away, and is tried again', async () => {
+  const one = schedule();
+  for (let count = 0; count < KEPT; count += 1) {
+    await one.look();
+    clock.advance(EVERY_MS);
+  }
+  const before = hours();
+  rmSync(database);
+  writeFileSync(database, 'no database any more, but text of more than a hundred characters'.repeat(3));
+  await one.look();
+  expect(problems).toMatchObject([{ request_id: null, step: 'backup', code: null }]);
+  // The disk may be full or gone: which one is in the line.
+  expect(causesOf(problems[0]?.error)[0]).toMatchObject({ message: `No backup was made in ${directory}.` });
+  expect(one.state()).toMatchObject({ has_failed: true, newest: { at_ms: clock.now_ms() - EVERY_MS } });
+  expect(hours()).toEqual(before);
+  // Not at the next look, but soon.
+  await one.look();
+  expect(problems).toHaveLength(1);
+  rmSync(database);
+  openDatabase(database).$client.close();
+  clock.advance(HOUR_MS);
+  await one.look();
+  expect(problems).toHaveLength(1);
+  expect(hours()).toEqual([6, 12, 19]);
+  const [newest = ''] = readdirSync(directory).sort().toReversed();
+  expect(one.state()).toEqual({
+    every_ms: EVERY_MS,
+    newest: { at_ms: clock.now_ms(), bytes: statSync(join(directory, newest)).size },
+    has_failed: false,
+  });
+});
+
+test('a folder of backups that is gone is a state without a backup, and no failure of who asks', () => {
+  rmSync(directory, { recursive: true });
+  expect(schedule().state()).toEqual({ every_ms: EVERY_MS, newest: null, has_failed: false });
+});
+
+test('a clock that went back is no reason to wait, and what a killed process left is removed', async () => {
+  await schedule().look();
+  clock.stepWallClock(-48 * HOUR_MS);
+  const [name = ''] = readdirSync(directory);
+  writeFileSync(join(directory, `${name}.partial`), '');
+  mkdirSync(join(directory, `${name}.copy.partial`));
+  writeFileSync(join(directory, `${name}.copy.partial`, 'copy.sqlite'), '');
+  writeFileSync(join(directory, 'mine.zst'), '');
+  await schedule().look();
+  expect(readdirSync(directory)).toContain('mine.zst');
+  rmSync(join(directory, 'mine.zst'));
+  expect(hours()).toEqual([-48, 0]);
+  for (const made of readdirSync(directory)) expect(statSync(join(directory, made)).mode & 0o777).toBe(0o600);
+});
+
+test('a stop gives up the backup that is being written, and leaves nothing of it', async () => {
+  const one = schedule();
+  const looked = one.look();
+  one.stop();
+  await looked;
+  await one.look();
+  expect(readdirSync(directory)).toEqual([]);
+  expect(problems).toEqual([]);
+});
+
+/** The sentence of a problem's line in the log. */
+const logged = (problem: Problem | undefined) => causesOf(problem?.error)[0]?.message;
+
+/** A program of the operator that does what the script says with the backup's path, `$1`. */
+function program(script: string): string {
+  const path = join(root.path, 'copy-backup');
+  writeFileSync(path, `#!/bin/sh\n${script}\n`, { mode: 0o700 });
+  return path;
+}
+
+test('the command gets the path of each backup once it is checked, and none of the service\u2019s own variables', async () => {
+  const seen = join(root.path, 'seen');
+  const path = program(`test -s "$1" && echo "$1 [$TDS_PADDLE_API_KEY]" >> '${seen}'`);
+  process.env.TDS_PADDLE_API_KEY = 'secret';
+  try {
+    const one = schedule(new BackupCommand(path));
+    for (let count = 0; count < 3; count += 1) {
+      await one.look();
+      clock.advance(EVERY_MS / 2);
+    }
+  } finally {
+    delete process.env.TDS_PADDLE_API_KEY;
+  }
+  const lines = readdirSync(directory)
+    .sort()
+    .map((name) => `${join(directory, name)} []`);
+  expect(lines).toHaveLength(2);
+  expect(readFileSync(seen, 'utf8').trim().split('\n')).toEqual(lines);
+  expect(problems).toEqual([]);
+});
+
+test('a command that fails is a problem, and gets the same backup again', async () => {
+  const seen = join(root.path, 'seen');
+  const one = schedule(
+    new BackupCommand(program(`echo "$1" >> '${seen}'; test "$(wc -l < '${seen}')" -gt 1`)),
+  );
+  await one.look();
+  expect(problems).toMatchObject([{ step: 'backup', error: { name: 'BackupCommandFailed' } }]);
+  expect(logged(problems[0])).toBe(`The backup is made, but ${root.path}/copy-backup ended with code 1.`);
+  await one.look();
+  clock.advance(HOUR_MS);
+  await one.look();
+  await one.look();
+  expect(hours()).toEqual([0]);
+  const [first, second, ...more] = readFileSync(seen, 'utf8').trim().split('\n');
+  expect([second, more]).toEqual([first, []]);
+  expect(problems).toHaveLength(1);
+});
+
+test('a command that hangs holds off no backup, and then gets the newest one', async () => {
+  const seen = join(root.path, 'seen');
+  const go = join(root.path, 'go');
+  const one = schedule(
+    new BackupCommand(program(`echo "$1" >> '${seen}'; while ! test -e '${go}'; do sleep 0.1; done`)),
+  );
+  const first = one.look();
+  try {
+    await until(() => existsSync(seen));
+    for (let count = 0; count < 2; count += 1) {
+      clock.advance(EVERY_MS);
+      await one.look();
+    }
+    expect(hours()).toEqual([0, 6, 12]);
+    writeFileSync(go, '');
+    await first;
+    await one.look();
+    const [oldest = '', , newest = ''] = readdirSync(directory).sort();
+    expect(readFileSync(seen, 'utf8').trim().split('\n')).toEqual([
+      join(directory, oldest),
+      join(directory, newest),
+    ]);
+    expect(problems).toEqual([]);
+  } finally {
+    one.stop();
+  }
+});
+
+test('a command that hangs is ended with what it has started, and one that is missing is named', async () => {
+  const child = join(root.path, 'child');
+  const path = program(`sleep 600 & echo $! > '${child}'; wait`);
+  const one = schedule(new BackupCommand(path, 2_000));
+  await one.look();
+  expect(logged(problems[0])).toEndWith('copy-backup was ended, because it took more than 2 seconds.');
+  const pid = readFileSync(child, 'utf8').trim();
+  // The signal may still be on its way, and a process that has ended may not be waited for yet.
+  const isRunning = () =>
+    existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(' Z ');
+  await until(() => !isRunning());
+  rmSync(path);
+  clock.advance(HOUR_MS);
+  await one.look();
+  expect(logged(problems[1])).toEndWith('copy-backup cannot be started (ENOENT).');
+});

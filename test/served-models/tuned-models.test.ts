@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { Value } from '@sinclair/typebox/value';
+import { OPERATOR } from '../../src/access/actor.ts';
+import {
+  addOpenModel,
+  closeModel,
+  openModel,
+  removeModel,
+  setModelAlias,
+} from '../../src/catalog/changes.ts';
+import { ModelListSchema } from '../../src/http/schemas.ts';
+import type { Question } from '../../src/questions/question.ts';
+import { tuningSha256 } from '../../src/served-models/tunings.ts';
+import { type TuningContent, type TuningEntry, writeTuning } from '../../src/tuning/tuning-file.ts';
+import { expectDecision, expectError } from '../contract/expectations.ts';
+import { booksOf, closeAudited } from '../support/money.ts';
+import { ALL_TYPES, post, SMALL_REQUEST } from '../support/requests.ts';
+import {
+  addAccount,
+  embeddedEngine,
+  MODEL_TEST_TIMEOUT_MS,
+  startTestService,
+  type TestAccount,
+  type TestService,
+} from '../support/service.ts';
+
+setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
+
+const { refund, team, urgency } = ALL_TYPES;
+const UNTUNED = { team, urgency };
+const STRENGTH = 30;
+
+/** Far from zero, so that a corrected answer cannot be the base's. */
+function entry(question: Question, shift: readonly number[]): TuningEntry {
+  return {
+    question,
+    mode: 'fast',
+    scale: 1,
+    shift,
+    words: null,
+    labels: 20,
+    accuracy: { before: 0.5, after: 0.9 },
+    loss: { before: 0.7, after: 0.3 },
+    answer_shares: shift.map(() => 1 / shift.length),
+  };
+}
+
+const REFUND: Question = { type: 'noul', instructions: refund.instructions, yes: undefined, no: undefined };
+/** The options by id: billing, sales, technical. */
+const TOPIC: Question = {
+  type: 'choice',
+  instructions: 'Which topic?',
+  options: ['billing', 'sales', 'technical'].map((id) => ({ id, description: id })),
+};
+const topic = (ids: readonly string[]) => ({
+  type: 'choice',
+  instructions: 'Which topic?',
+  criteria: Object.fromEntries(ids.map((id) => [id, id])),
+});
+
+let service: TestService;
+let own: TestAccount;
+let stranger: TestAccount;
+beforeAll(async () => {
+  service = await startTestService();
+  own = await addAccount(service);
+  stranger = await addAccount(service);
+  await addTuned('support-1', own.organization_id);
+});
+afterAll(() => closeAudited(service));
+
+async function tuningText(more: Partial<TuningContent['header']> = {}): Promise<string> {
+  const { weights_sha256, profile } = (await embeddedEngine()).facts;
+  return writeTuning({
+    header: {
+      weights_sha256,
+      profile,
+      model: 'decision-1',
+      hash_key: [1, 2],
+      fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
+      ...more,
+    },
+    entries: [entry(REFUND, [STRENGTH, 0]), entry(TOPIC, [0, STRENGTH, 0])],
+  });
+}
+
+async function addTuned(id: string, organization_id: string | null, tuning?: string): Promise<void> {
+  const text = tuning ?? (await tuningText());
+  await addOpenModel(
+    service.accounts,
+    OPERATOR,
+    {
+      id,
+      kind: 'decision',
+      description: 'Tuned.',
+      context_tokens: 16_384,
+      input_price_micros_per_million_tokens: 2_000_000,
+    },
+    { base_id: 'decision-1', tuning_sha256: tuningSha256(text), organization_id, tuning: text },
+  );
+}
+
+const decide = async (model: string, questions: object, more: object = {}) =>
+  await expectDecision(await post(service, own.key, { ...SMALL_REQUEST, model, questions, ...more }));
+
+async function idsFor({ key }: TestAccount): Promise<readonly string[]> {
+  const response = await service.fetch('/v1/models', { headers: { authorization: `Bearer ${key}` } });
+  const body: unknown = await response.json();
+  if (!Value.Check(ModelListSchema, body)) throw new Error('This is no model list.');
+  return body.data.map(({ id }) => id);
+}
+
+describe('a tuned model', () => {
+  test('corrects its questions, with their options in any order, at its own price', async () => {
+    const tuned = await decide('support-1', { refund, topic: topic(['technical', 'sales', 'billing']) });
+    expect(tuned.model).toBe('support-1');
+    expect(tuned.answers.refund).toMatchObject({ noul: 0 });
+    expect(tuned.answers.topic).toMatchObject({ choice: 'sales' });
+    const base = await decide('decision-1', { refund, topic: topic(['technical', 'sales', 'billing']) });
+    expect(base.answers.refund).not.toMatchObject({ noul: 0 });
+    expect(base.answers.topic).not.toMatchObject({ choice: 'sales' });
+    expect(tuned.usage.input_tokens).toBe(base.usage.input_tokens);
+    expect(tuned.usage.cost_usd).toBeCloseTo((2 * tuned.usage.input_tokens) / 1_000_000, 6);
+  });
+
+  test('answers every other question as its base does, and so every question in the other mode', async () => {
+    const [base, tuned] = [await decide('decision-1', UNTUNED), await decide('support-1', UNTUNED)];
+    expect(tuned.answers).toEqual(base.answers);
+    const beside = await decide('support-1', { ...UNTUNED, refund });
+    expect(beside.answers).toMatchObject(base.answers);
+    const alone = await decide('support-1', { refund });
+    expect(alone.answers.refund).toEqual(beside.answers.refund);
+    const questions = { refund, team };
+    const consistent = { mode: 'consistent' };
+    expect((await decide('support-1', questions, consistent)).answers).toEqual(
+      (await decide('decision-1', questions, consistent)).answers,
+    );
+  });
+
+  test('has the weights of its base: there is no second life', async () => {
+    await decide('support-1', { refund });
+    expect(service.service.services.models.states().map(({ id }) => id)).toEqual(['decision-1']);
+  });
+
+  test('is there for its organization only, by its id and by an alias', async () => {
+    await setModelAlias(service.accounts, OPERATOR, { alias: 'support', model_id: 'support-1' });
+    expect(await idsFor(own)).toContain('support-1');
+    expect(await idsFor(stranger)).not.toContain('support-1');
+    for (const model of ['support-1', 'support']) {
+      const refused = await post(service, stranger.key, { ...SMALL_REQUEST, model });
+      const { error } = await expectError(refused, 'model_not_found', 'model');
+      expect(error.message).not.toContain('support');
+      const shown = await service.fetch(`/v1/models/${model}`, {
+        headers: { authorization: `Bearer ${stranger.key}` },
+      });
+      expect(shown.status).toBe(404);
+      expect((await post(service, own.key, { ...SMALL_REQUEST, model })).status).toBe(200);
+    }
+  });
+
+  test('without an organization is there for all', async () => {
+    await addTuned('support-2', null);
+    expect(await idsFor(stranger)).toContain('support-2');
+    expect((await post(service, stranger.key, { ...SMALL_REQUEST, model: 'support-2' })).status).toBe(200);
+  });
+
+  test('of other weights than are loaded answers nothing and charges nothing, and its base goes on', async () => {
+    await addTuned('foreign', null, await tuningText({ weights_sha256: 'f'.repeat(64) }));
+    const { credit_micros } = await booksOf(service, own);
+    const refused = await post(service, own.key, { ...SMALL_REQUEST, model: 'foreign' });
+    await expectError(refused, 'model_unavailable');
+    expect(await booksOf(service, own)).toMatchObject({ credit_micros, held_micros: 0 });
+    await decide('decision-1', { refund });
+  });
+
+  test('is closed with its base, and leaves no tuning when it is removed', async () => {
+    await closeModel(service.accounts, OPERATOR, 'decision-1');
+    const refused = await post(service, own.key, { ...SMALL_REQUEST, model: 'support-1' });
+    await expectError(refused, 'model_not_found', 'model');
+    await openModel(service.accounts, OPERATOR, 'decision-1');
+    await decide('support-1', { refund });
+    await removeModel(service.accounts, OPERATOR, 'support-2');
+    expect(await service.accounts.store.catalog.findTuning('support-2')).toBeUndefined();
+  });
+});
