@@ -32,7 +32,6 @@ const DATA = [
   'db/postgres/migrations',
   'src/docs/assets',
   'src/docs/pages',
-  'src/docs/assets/palette.css',
   'src/deploy',
   'native/models',
 ];
