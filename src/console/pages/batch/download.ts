@@ -3,8 +3,8 @@ import { isJsonObject, type JsonValue } from '../../../json/json-value.ts';
 import type { QuestionType } from '../../../questions/question.ts';
 import { csvLine } from '../../../usage/csv.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
-import { parsed } from './batch-run.ts';
-import { cellsOf, type RowFile } from './row-file.ts';
+import { cellsOf, type RowFile } from '../rows/row-file.ts';
+import { parsed } from '../rows/row-run.ts';
 
 /** Formats of a download. */
 export type DownloadFormat = 'csv' | 'jsonl';

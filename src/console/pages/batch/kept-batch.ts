@@ -1,30 +1,19 @@
 import { inDatabase } from '../playground/kept-work.ts';
-import type { RowFile } from './row-file.ts';
+import { forgetRows, type KeptRows, readKeptRows } from '../rows/kept-rows.ts';
 import type { BatchSetup } from './setup.ts';
 
 /** The batch that the browser keeps of one person in one organization. */
-export interface KeptBatch {
+export interface KeptBatch extends KeptRows {
   readonly setup: BatchSetup;
-  readonly file: RowFile;
-  /** The lines of answers that have come, by the number of their row from 1. */
-  readonly answers: ReadonlyMap<number, string>;
 }
 
-/** Answers of one batch, in the order of the store's keys. */
-const allOf = (scope: string) => IDBKeyRange.bound([scope], [scope, []]);
-
 /** Reads the batch of a scope; null where none is kept. Never rejects. */
-export function readKeptBatch(scope: string): Promise<KeptBatch | null> {
-  return inDatabase(async (stored) => {
-    const [setup, file, keys, answers] = await Promise.all([
-      stored.get('batches', scope),
-      stored.get('batch_rows', scope),
-      stored.getAllKeys('batch_answers', allOf(scope)),
-      stored.getAll('batch_answers', allOf(scope)),
-    ]);
-    if (setup === undefined || file === undefined) return null;
-    return { setup, file, answers: new Map(keys.map(([, row], at) => [row, answers[at] ?? ''])) };
-  });
+export async function readKeptBatch(scope: string): Promise<KeptBatch | null> {
+  const [setup, rows] = await Promise.all([
+    inDatabase((stored) => stored.get('batches', scope)),
+    readKeptRows(scope),
+  ]);
+  return setup == null || rows === null ? null : { setup, ...rows };
 }
 
 /** Keeps what is chosen. Never rejects. */
@@ -32,43 +21,8 @@ export async function keepSetup(scope: string, setup: BatchSetup): Promise<void>
   await inDatabase((stored) => stored.put('batches', setup, scope));
 }
 
-/**
- * Keeps the rows of a batch and the answers that it has, in place of another one. Resolves with false where they are not
- * kept.
- */
-export async function keepRows(
-  scope: string,
-  file: RowFile,
-  answers: ReadonlyMap<number, string>,
-): Promise<boolean> {
-  await forgetAnswers(scope);
-  const kept = await inDatabase((stored) => stored.put('batch_rows', file, scope));
-  return kept !== null && (await keepAnswers(scope, [...answers]));
-}
-
-/** Keeps answers by the number of their row. Resolves with false where they are not kept. */
-export async function keepAnswers(
-  scope: string,
-  answers: readonly (readonly [row: number, answer: string])[],
-): Promise<boolean> {
-  const kept = await inDatabase(async (stored) => {
-    const transaction = stored.transaction('batch_answers', 'readwrite');
-    for (const [row, answer] of answers) void transaction.store.put(answer, [scope, row]);
-    await transaction.done;
-    return true;
-  });
-  return kept === true;
-}
-
-/** Forgets the answers, so that all rows are asked again. Never rejects. */
-export async function forgetAnswers(scope: string): Promise<void> {
-  await inDatabase((stored) => stored.delete('batch_answers', allOf(scope)));
-}
-
 /** Forgets the batch. Never rejects. */
 export async function forgetBatch(scope: string): Promise<void> {
-  await forgetAnswers(scope);
-  await inDatabase((stored) =>
-    Promise.all([stored.delete('batches', scope), stored.delete('batch_rows', scope)]),
-  );
+  await forgetRows(scope);
+  await inDatabase((stored) => stored.delete('batches', scope));
 }

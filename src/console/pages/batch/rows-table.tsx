@@ -6,9 +6,9 @@ import { type Column, Table } from '../components/table.tsx';
 import { formatNumber, formatPercent } from '../format.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
 import { THRESHOLD_DEFAULT } from '../playground/question-fields.tsx';
-import { parsed } from './batch-run.ts';
+import { recordOf } from '../rows/row-file.ts';
+import { parsed } from '../rows/row-run.ts';
 import { type AnsweredRows, messageOf } from './download.ts';
-import { recordOf } from './row-file.ts';
 
 /** More rows say nothing more: all of them are in the download. */
 const ROWS_SHOWN = 20;

@@ -1,31 +1,7 @@
-import type { Mode } from '../../../questions/question.ts';
-
-/** Questions that were chosen for a batch: a copy, which stays when the saved request is gone. */
-export interface ChosenQuestions {
-  /** Where they are from, as the value of the choice. */
-  readonly value: string;
-  readonly label: string;
-  /** In JSON: an object of JavaScript would not keep the order of all options. */
-  readonly body: string;
-}
+import type { RunSetup } from '../rows/run-setup.ts';
 
 /** The choices for a batch, beside its rows. */
-export interface BatchSetup {
-  /** Random, and known to this browser only: rows that are sent again with it are not charged again. */
-  readonly run_key: string;
+export interface BatchSetup extends RunSetup {
   /** The column with the record; null for all columns as one object. */
   readonly column: string | null;
-  readonly questions: ChosenQuestions | null;
-  readonly model: string;
-  readonly mode: Mode;
-  readonly project_id: string;
-  readonly key_id: string | null;
-}
-
-const RUN_KEY_BYTES = 32;
-
-/** Returns a key that nobody can guess. */
-export function newRunKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(RUN_KEY_BYTES));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

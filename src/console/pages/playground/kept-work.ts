@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
-import type { RowFile } from '../batch/row-file.ts';
 import type { BatchSetup } from '../batch/setup.ts';
+import type { RowFile } from '../rows/row-file.ts';
 import { session } from '../session.ts';
 import type { Draft } from './draft.ts';
 import type { KeptOutcome } from './use-runs.ts';
@@ -46,7 +46,7 @@ export interface SavedRequest {
   readonly body: string;
 }
 
-/** All stores of the browser's database. Those of batches are written by `batch/kept-batch.ts`. */
+/** All stores of the browser's database. Those of batches and evaluations are written by `rows/kept-rows.ts`. */
 export interface Stores extends DBSchema {
   drafts: { key: string; value: KeptDraft };
   runs: { key: number; value: KeptRun; indexes: { scope: string } };

@@ -1,24 +1,25 @@
-import { Button } from '../components/button.tsx';
+import type { ComponentChildren } from 'preact';
 import { Meter } from '../components/meter.tsx';
 import { Notice } from '../components/notice.tsx';
 import { CreditLink } from '../credit-link.tsx';
 import { formatCount, formatDuration, formatMoney, formatNumber } from '../format.ts';
 import { keeps_work } from '../playground/kept-work.ts';
-import type { BatchProgress } from './batch-run.ts';
-import { type AnsweredRows, download } from './download.ts';
+import type { RunProgress } from './row-run.ts';
 
-/** How far the batch is, what it has cost, what keeps it, and its download. */
+/** How far a run is, what it has cost, and what keeps it. */
 export function Progress({
   organization_id,
   progress,
-  rows,
+  total,
+  children,
 }: {
   readonly organization_id: string;
-  readonly progress: BatchProgress;
-  readonly rows: AnsweredRows;
+  readonly progress: RunProgress;
+  readonly total: number;
+  /** Buttons for the answers so far. */
+  readonly children?: ComponentChildren;
 }) {
   const { state, answered, refused, cost_micros, failure, left_ms, is_kept } = progress;
-  const total = rows.file.rows.length;
   const done = answered + refused;
   const facts = [
     `${formatCount(answered, 'row')} answered`,
@@ -49,23 +50,16 @@ export function Progress({
       )}
       {!(is_kept && keeps_work.value) && (
         <Notice tone="warning" title="This browser does not keep the rows and their answers.">
-          Download the answers before you leave the page.
+          They are lost when you leave the page.
         </Notice>
       )}
-      <div class="row">
-        <Button size="small" onClick={() => download(rows, 'csv')}>
-          Download CSV
-        </Button>
-        <Button size="small" onClick={() => download(rows, 'jsonl')}>
-          Download JSONL
-        </Button>
-      </div>
+      {children}
     </section>
   );
 }
 
 /** Returns the announcement of changes for screen readers. */
-function statusOf({ state, answered, refused }: BatchProgress, total: number): string {
+function statusOf({ state, answered, refused }: RunProgress, total: number): string {
   if (state === 'running') return 'Asking';
   if (state === 'pausing') return 'Pausing';
   return answered + refused === total ? 'All rows are done' : 'Paused';

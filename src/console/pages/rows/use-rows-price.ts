@@ -3,16 +3,16 @@ import { JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { api, call } from '../client.ts';
 import { useAfterPause } from '../use-after-pause.ts';
-import type { BatchTask } from './batch-run.ts';
-import { recordOf } from './row-file.ts';
+import type { RowFile } from './row-file.ts';
+import type { RowTask } from './row-run.ts';
 
 /** So many rows are counted: those in the middle of as many parts of the rows by length. */
 const COUNTED_ROWS = 12;
 /** So long nothing may be changed before the service is asked. */
 const PAUSE_MS = 400;
 
-/** Tokens and price of a batch. */
-export interface BatchPrice {
+/** Tokens and price of a run over the rows of a file. */
+export interface RowsPrice {
   readonly input_tokens: number;
   readonly cost_micros: number;
   /** False where rows stand for others. */
@@ -21,33 +21,35 @@ export interface BatchPrice {
 
 /**
  * Asks the service's planner, free of charge, what the rows would cost. Of many rows it counts some, each of which stands
- * for the rows of about its length. Undefined until that is known, and where nothing can be asked.
+ * for the rows of about its length. `setup` has all choices that the price depends on. Undefined until it is known, and
+ * where nothing can be asked.
  */
-export function useBatchPrice(task: BatchTask | null): BatchPrice | undefined {
-  // A batch that is refused has no price: the run says why.
-  return useAfterPause(task === null ? null : priceKey(task), PAUSE_MS, async (signal) =>
-    task === null ? undefined : await priceOf(task, signal),
+export function useRowsPrice(
+  task: RowTask | null,
+  { rows }: Pick<RowFile, 'rows'>,
+  setup: object,
+): RowsPrice | undefined {
+  // Rows that are refused have no price: the run says why.
+  return useAfterPause(
+    task === null ? null : JSON.stringify([task.key_id, rows.length, task.rows.length, setup]),
+    PAUSE_MS,
+    async (signal) => (task === null ? undefined : await priceOf(task, rows, signal)),
   );
 }
 
-function priceKey({ key_id, questions, setup, file }: BatchTask): string {
-  const { run_key, column, model, mode } = setup;
-  return JSON.stringify([key_id, run_key, column, model, mode, file.rows.length, writeJson(questions)]);
-}
-
-async function priceOf(task: BatchTask, signal: AbortSignal): Promise<BatchPrice> {
-  const { organization_id, key_id, file, questions, setup } = task;
-  const { model, mode, column } = setup;
+async function priceOf(task: RowTask, rows: readonly string[], signal: AbortSignal): Promise<RowsPrice> {
+  const { organization_id, key_id, setup, asked } = task;
+  const { model, mode } = setup;
   const route = api.organizations({ organization_id }).playground({ key_id }).tokens;
   let input_tokens = 0;
   let cost_micros = 0;
   let is_exact = true;
-  for (const { row, count } of sampleOf(file.rows)) {
-    const record = recordOf(row, column);
-    if (record === null) continue;
+  for (const { row, count } of sampleOf(task.rows, (number) => rows[number - 1]?.length ?? 0)) {
+    const own = asked(row);
+    if (own === null) continue;
     const body = new JsonObject<JsonValue>(
       ['model', 'mode', 'state', 'questions'],
-      [model, mode, record, questions],
+      [model, mode, own.record, own.questions],
     );
     const options = { headers: { 'content-type': 'application/json' }, fetch: { signal } };
     const counted = await call(route.post(writeJson(body), options));
@@ -59,12 +61,15 @@ async function priceOf(task: BatchTask, signal: AbortSignal): Promise<BatchPrice
 }
 
 /** Returns rows of all lengths, and for how many each stands: all of them where they are few. */
-function sampleOf(rows: readonly string[]): readonly { readonly row: string; readonly count: number }[] {
-  const by_length = rows.toSorted((a, b) => a.length - b.length);
+function sampleOf(
+  rows: readonly number[],
+  lengthOf: (row: number) => number,
+): readonly { readonly row: number; readonly count: number }[] {
+  const by_length = rows.toSorted((a, b) => lengthOf(a) - lengthOf(b));
   const parts = Math.min(COUNTED_ROWS, rows.length);
   const startOf = (part: number) => Math.floor((part * rows.length) / parts);
   return Array.from({ length: parts }, (_, part) => {
     const [start, end] = [startOf(part), startOf(part + 1)];
-    return { row: by_length[(start + end) >> 1] ?? '', count: end - start };
+    return { row: by_length[(start + end) >> 1] ?? 0, count: end - start };
   });
 }

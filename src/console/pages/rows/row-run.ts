@@ -5,12 +5,11 @@ import { readJson } from '../../../json/read-json.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { ApiError, asApiError, callForLines } from '../client.ts';
 import { pause } from '../pause.ts';
-import { keepAnswers } from './kept-batch.ts';
-import { type RowFile, recordOf } from './row-file.ts';
-import type { BatchSetup } from './setup.ts';
+import { keepAnswers } from './kept-rows.ts';
+import type { RunSetup } from './run-setup.ts';
 
-/** How far a batch is. */
-export interface BatchProgress {
+/** How far a run over the rows of a file is. */
+export interface RunProgress {
   readonly state: 'stopped' | 'running' | 'pausing';
   readonly answered: number;
   /** Rows that got an error, which would be the same again. */
@@ -24,13 +23,23 @@ export interface BatchProgress {
   readonly is_kept: boolean;
 }
 
-/** A batch that can be asked. */
-export interface BatchTask {
+/** The record of a row, and what is asked about it. */
+export interface AskedRow {
+  readonly record: JsonValue;
+  readonly questions: JsonValue;
+}
+
+/** Rows of a file that can be asked. */
+export interface RowTask {
   readonly organization_id: string;
   readonly key_id: string;
-  readonly file: RowFile;
+  /** Those that are asked, by their number from 1. */
+  readonly rows: readonly number[];
+  /** The questions of all rows that are not asked others. */
   readonly questions: JsonValue;
-  readonly setup: BatchSetup;
+  /** Null for a row that has no record. */
+  readonly asked: (row: number) => AskedRow | null;
+  readonly setup: Pick<RunSetup, 'model' | 'mode' | 'run_key'>;
 }
 
 /** A request has as many rows as are answered in so long: a pause waits for them. */
@@ -51,13 +60,13 @@ const TYPES_OF_ROWS: readonly (JsonValue | undefined)[] = ['invalid_request_erro
 const NO_RECORD = { type: 'invalid_request_error', code: 'missing_state', message: 'The row has no record.' };
 
 /**
- * Asks about the rows of a batch that have no answer, some of them in each request. Every answer is kept in the browser as
+ * Asks about the rows of a file that have no answer, some of them in each request. Every answer is kept in the browser as
  * it comes. Rows that were sent and whose answer was lost are sent again under the same key, and not charged again.
  */
-export class BatchRun {
+export class RowRun {
   /** The lines of answers, by the number of their row from 1. */
   readonly #answers: Map<number, string>;
-  readonly #progress = signal<BatchProgress>({
+  readonly #progress = signal<RunProgress>({
     state: 'stopped',
     answered: 0,
     refused: 0,
@@ -77,7 +86,7 @@ export class BatchRun {
     for (const answer of answers.values()) this.#count(parsed(answer));
   }
 
-  get progress(): ReadonlySignal<BatchProgress> {
+  get progress(): ReadonlySignal<RunProgress> {
     return this.#progress;
   }
 
@@ -91,7 +100,7 @@ export class BatchRun {
   }
 
   /** Asks until all rows have an answer or an error, or it is paused. Never rejects: a failure is told. */
-  async start(task: BatchTask): Promise<void> {
+  async start(task: RowTask): Promise<void> {
     if (this.#progress.value.state !== 'stopped') return;
     this.#pausing = new AbortController();
     this.#leaving = new AbortController();
@@ -117,7 +126,7 @@ export class BatchRun {
     this.#leaving.abort();
   }
 
-  async #toEnd(task: BatchTask): Promise<void> {
+  async #toEnd(task: RowTask): Promise<void> {
     let tries = 0;
     let size = ROWS_AT_FIRST;
     while (!this.#pausing.signal.aborted) {
@@ -128,7 +137,7 @@ export class BatchRun {
       const failure = await this.#send(task, lines);
       const answered = this.#answers.size - before;
       const per_row_ms = (performance.now() - began_ms) / Math.max(1, answered);
-      const left = task.file.rows.length - this.#answers.size;
+      const left = task.rows.length - this.#answers.size;
       this.#tell({ failure, left_ms: answered === 0 ? null : left * per_row_ms });
       size = Math.min(ROWS_MAX, Math.max(ROWS_MIN, Math.round(REQUEST_MS / per_row_ms)));
       if (failure !== null && isFinal(failure)) return;
@@ -143,19 +152,22 @@ export class BatchRun {
   }
 
   /** The next rows without an answer, as lines. */
-  #nextLines({ file, setup }: BatchTask, size: number): readonly string[] {
+  #nextLines({ rows, questions, asked }: RowTask, size: number): readonly string[] {
     const lines: string[] = [];
     let length = 0;
-    for (const [at, row] of file.rows.entries()) {
+    for (const row of rows) {
       if (lines.length === size || length > REQUEST_LENGTH) break;
-      const number = at + 1;
-      if (this.#answers.has(number)) continue;
-      const record = recordOf(row, setup.column);
-      if (record === null) {
-        this.#add([[number, JSON.stringify({ id: number, error: NO_RECORD })]]);
+      if (this.#answers.has(row)) continue;
+      const own = asked(row);
+      if (own === null) {
+        this.#add([[row, JSON.stringify({ id: row, error: NO_RECORD })]]);
         continue;
       }
-      const line = writeJson(new JsonObject<JsonValue>(['id', 'state'], [number, record]));
+      const line = writeJson(
+        own.questions === questions
+          ? new JsonObject<JsonValue>(['id', 'state'], [row, own.record])
+          : new JsonObject<JsonValue>(['id', 'state', 'questions'], [row, own.record, own.questions]),
+      );
       length += line.length;
       lines.push(line);
     }
@@ -163,7 +175,7 @@ export class BatchRun {
   }
 
   /** Sends lines, and keeps their answers. Returns why one of them has none; null where all have. */
-  async #send(task: BatchTask, lines: readonly string[]): Promise<ApiError | null> {
+  async #send(task: RowTask, lines: readonly string[]): Promise<ApiError | null> {
     const { organization_id, key_id, questions, setup } = task;
     const { model, mode, run_key } = setup;
     const header = new JsonObject<JsonValue>(['model', 'mode', 'questions'], [model, mode, questions]);
@@ -213,7 +225,7 @@ export class BatchRun {
     this.#tell({ answered: answered + 1, cost_micros: cost_micros + micros });
   }
 
-  #tell(change: Partial<BatchProgress>): void {
+  #tell(change: Partial<RunProgress>): void {
     this.#progress.value = { ...this.#progress.value, ...change };
   }
 }

@@ -4,7 +4,7 @@ import { bodyOf, complaintsAbout, draftOf } from '../playground/draft.ts';
 import { EXAMPLES, exampleBody } from '../playground/examples.ts';
 import type { KeptWork } from '../playground/kept-work.ts';
 import { objectIn } from '../playground/use-request.ts';
-import type { ChosenQuestions } from './setup.ts';
+import type { ChosenQuestions } from './run-setup.ts';
 
 /** Any: only the questions of the request are looked at. */
 const ASKING = { model: '', mode: null };

@@ -1,0 +1,25 @@
+import { ConfirmDialog } from '../components/dialog.tsx';
+
+/** Asks before answers are deleted, with their file or without. */
+export function ForgetDialog({
+  forgets,
+  onClose,
+  onConfirm,
+}: {
+  /** Undefined while nothing is asked. */
+  readonly forgets: 'file' | 'answers' | undefined;
+  readonly onClose: () => void;
+  readonly onConfirm: () => Promise<void>;
+}) {
+  return (
+    <ConfirmDialog
+      title={forgets === 'file' ? 'Take another file?' : 'Start over?'}
+      action="Delete the answers"
+      is_open={forgets !== undefined}
+      onClose={onClose}
+      onConfirm={onConfirm}
+    >
+      <p>The answers are deleted from this browser. Rows that are asked again are charged again.</p>
+    </ConfirmDialog>
+  );
+}
