@@ -9,7 +9,7 @@
  * the 60.
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
-import { ModelScheduler, QUEUE_LIMIT } from '../src/limits/model-scheduler.ts';
+import { ModelScheduler, QUEUE_LIMIT } from '../src/scheduling/model-scheduler.ts';
 import { systemClock } from '../src/time/clock.ts';
 import { fiveQuestions, THREADS } from './support/engine.ts';
 import { quantile, report, rounded } from './support/statistics.ts';

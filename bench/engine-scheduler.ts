@@ -5,7 +5,7 @@
  *   bun bench/engine-scheduler.ts [rounds, default 5]
  */
 import { type DecisionInput, openEngine } from '../native/engine.ts';
-import { ModelScheduler, QUEUE_LIMIT } from '../src/limits/model-scheduler.ts';
+import { ModelScheduler, QUEUE_LIMIT } from '../src/scheduling/model-scheduler.ts';
 import { systemClock } from '../src/time/clock.ts';
 import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { report, rounded } from './support/statistics.ts';

@@ -4,9 +4,9 @@ import { AccountError } from '../access/errors.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { AUDIT_LOG_RETENTION_DAYS } from '../audit-log/roll-up.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
-import { QUEUE_LIMIT } from '../limits/model-scheduler.ts';
 import { LOG_LEVELS } from '../log/log-level.ts';
 import { DISK_FLOOR_BYTES } from '../observability/readiness.ts';
+import { QUEUE_LIMIT } from '../scheduling/model-scheduler.ts';
 import { hiddenPassword, parseDatabaseAddress, SQLITE } from './database-address.ts';
 import { parseOtlpEndpoint, parseOtlpHeaders } from './otlp.ts';
 import {

@@ -1,5 +1,5 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
-import { QueueFull } from '../limits/model-scheduler.ts';
+import { QueueFull } from '../scheduling/model-scheduler.ts';
 import { ModelWarmingUp } from '../served-models/lifecycle.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { notAsked } from './batch/admission.ts';

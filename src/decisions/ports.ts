@@ -2,7 +2,6 @@ import type { Caller, KeyReference } from '../accounts/key-directory.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
 import type { Identifiers } from '../contract/identifiers.ts';
 import type { IdempotencyOutcome, Patience } from '../idempotency/queue.ts';
-import type { Pause } from '../limits/pause.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
@@ -11,6 +10,7 @@ import type { Books } from '../store/books.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { Clock } from '../time/clock.ts';
+import type { Pause } from '../time/pause.ts';
 
 /** Finds the callers of API keys. Every method that reads rejects as the store does. */
 interface Callers {

@@ -1,7 +1,7 @@
 import { drawHashKey } from '../hashing/half-siphash.ts';
+import { QueuePerName } from '../scheduling/queue-per-name.ts';
 import type { Clock } from '../time/clock.ts';
 import { BodyBudget } from './body-budget.ts';
-import { QueuePerName } from './queue-per-name.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { LocalRateWindows, type RateWindows } from './rate-windows.ts';
 import { RefusalBudgets } from './refusal-budgets.ts';

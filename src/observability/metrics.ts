@@ -1,7 +1,7 @@
 import type { EvaluatorCounts } from '../../native/engine.ts';
-import type { SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
+import type { SchedulerLoad } from '../scheduling/model-scheduler.ts';
 import type { LifecycleStatus } from '../served-models/lifecycle.ts';
 import type { ObservedUpstream } from '../served-models/model-life.ts';
 import type { BackupFile } from '../store/backups.ts';

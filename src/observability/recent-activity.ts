@@ -1,5 +1,5 @@
 import { ERRORS, isErrorCode } from '../errors/errors.ts';
-import type { SchedulerLoad } from '../limits/model-scheduler.ts';
+import type { SchedulerLoad } from '../scheduling/model-scheduler.ts';
 import { type Clock, MS_PER_S } from '../time/clock.ts';
 import type { AnsweredRequest, ChargedDecision, DecisionTimes, Metrics, MetricsSources } from './metrics.ts';
 import { type CountedRefusals, RefusalCounts } from './refusal-counts.ts';

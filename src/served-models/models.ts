@@ -13,8 +13,8 @@ import type {
   TunedModelEntry,
   UpstreamModelEntry,
 } from '../catalog/catalog.ts';
-import { ModelScheduler, type SchedulerLoad } from '../limits/model-scheduler.ts';
 import type { Problems } from '../problems/problems.ts';
+import { ModelScheduler, type SchedulerLoad } from '../scheduling/model-scheduler.ts';
 import type { UpstreamPool } from '../store/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Clock } from '../time/clock.ts';

@@ -1,4 +1,4 @@
-import { QueueFull } from '../limits/model-scheduler.ts';
+import { QueueFull } from '../scheduling/model-scheduler.ts';
 import {
   type LifecycleStatus,
   ModelUnavailable,

@@ -9,7 +9,7 @@ import {
   type ScoringPlanner,
 } from '../../native/engine.ts';
 import type { UpstreamModelEntry } from '../catalog/catalog.ts';
-import { QueueFull } from '../limits/model-scheduler.ts';
+import { QueueFull } from '../scheduling/model-scheduler.ts';
 import {
   type LifecycleStatus,
   ModelWarmingUp,

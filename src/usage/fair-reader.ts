@@ -1,4 +1,4 @@
-import { FairScheduler } from '../limits/fair-scheduler.ts';
+import { FairScheduler } from '../scheduling/fair-scheduler.ts';
 import type { MovementPage, MovementQuestion, MovementReader } from '../store/movement-reader.ts';
 import type {
   KeySpend,

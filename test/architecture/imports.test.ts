@@ -45,6 +45,7 @@ const MADE_OF = ['src/program/'];
 const RULES = [
   'src/problems/',
   'src/log/',
+  'src/scheduling/',
   'src/limits/',
   'src/store/',
   'src/access/',

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DecisionInput, PlanRejected } from '../../native/engine.ts';
-import { QueueFull } from '../../src/limits/model-scheduler.ts';
+import { QueueFull } from '../../src/scheduling/model-scheduler.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/lifecycle.ts';
 import type { UpstreamPool } from '../../src/store/catalog-records.ts';
 import { UpstreamFailed } from '../../src/upstreams/upstream-failed.ts';

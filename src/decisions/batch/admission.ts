@@ -1,9 +1,9 @@
 import type { TierLimits } from '../../contract/tiers.ts';
 import { Refusal } from '../../errors/errors.ts';
-import type { Pause } from '../../limits/pause.ts';
 import type { RateStatus } from '../../limits/rate-status.ts';
 import type { Admission, RateWindows } from '../../limits/rate-windows.ts';
 import { MS_PER_S } from '../../time/clock.ts';
+import type { Pause } from '../../time/pause.ts';
 
 /** The share of both rate windows that batches leave, so that single requests of their organization go on. */
 const LEFT_SHARE = 0.1;

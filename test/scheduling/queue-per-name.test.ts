@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { QueuePerName } from '../../src/limits/queue-per-name.ts';
+import { QueuePerName } from '../../src/scheduling/queue-per-name.ts';
 
 /** Pieces of work that end when the test says so, and those that have begun, in order. */
 function works(slots: QueuePerName) {

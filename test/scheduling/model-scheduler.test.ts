@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { ScheduledPlan } from '../../native/engine.ts';
-import { ModelScheduler, QueueFull } from '../../src/limits/model-scheduler.ts';
+import { ModelScheduler, QueueFull } from '../../src/scheduling/model-scheduler.ts';
 import { MovableClock } from '../support/clock.ts';
 
 const DECODER_TOKENS = 500;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { FairScheduler } from '../../src/limits/fair-scheduler.ts';
+import { FairScheduler } from '../../src/scheduling/fair-scheduler.ts';
 
 /** Pieces of work that end when the test says so, in the order in which they began. */
 function works(scheduler: FairScheduler) {

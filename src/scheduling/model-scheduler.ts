@@ -1,8 +1,8 @@
 import type { DecoderSize, ScheduledPlan } from '../../native/engine.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Clock } from '../time/clock.ts';
+import { untilAborted } from '../time/pause.ts';
 import { FairQueue, type Waiting } from './fair-queue.ts';
-import { untilAborted } from './pause.ts';
 
 /** The refusal of a request because the organization has all the requests at the model that it may have. */
 export class QueueFull extends Error {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { DecoderSize } from '../../native/engine.ts';
-import { FairQueue } from '../../src/limits/fair-queue.ts';
+import { FairQueue } from '../../src/scheduling/fair-queue.ts';
 
 const always = () => true;
 const tokens = fc.integer({ min: 1, max: 4_000 });
