@@ -1,6 +1,7 @@
 import type { DecisionPlanner } from '../native/engine.ts';
 import type { FirstStepsContext } from './accounts/first-steps.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
+import { AlertRuns } from './alerts/runs.ts';
 import { AUDIT_LOG_RETENTION_DAYS } from './audit-log/roll-up.ts';
 import { Catalog, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
 import { type Console, type ConsoleParts, openConsole } from './console/console.ts';
@@ -119,6 +120,8 @@ export interface Service {
       readonly audits: Audits;
       readonly problems: ProblemLog;
       readonly console: Console | null;
+      /** Null without a console, which shows them. */
+      readonly alerts: AlertRuns | null;
     };
   /** Answers one HTTP request from that address; `onKnown` is called once the client is known. */
   readonly handle: (
@@ -160,8 +163,11 @@ export interface Service {
 export async function openService(parts: ServiceParts): Promise<Service> {
   const watching = openWatching(parts);
   const answering = await openAnswering(parts, watching);
-  const { database, ...services } = { ...answering, ...openConsoleOf(parts, watching, answering) };
-  const upkeep = await startUpkeep(parts, answering);
+  const opened = openConsoleOf(parts, watching, answering);
+  const alerts =
+    opened.console === null ? null : new AlertRuns({ ...answering, mail: opened.console.mailAlert });
+  const { database, ...services } = { ...answering, ...opened, alerts };
+  const upkeep = await startUpkeep(parts, answering, alerts);
   const app = createApp(services);
   const { draining, models, catalog, metrics, identifiers, problems, readiness, reload } = services;
   const drain = () => {
@@ -200,6 +206,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
       upkeep.stop();
       services.stopActivity();
       await closeAnswering(answering, parts.log);
+      await alerts?.idle();
       await services.console?.close();
       await database.close();
       problems.close();
@@ -334,10 +341,11 @@ function openConsoleOf(parts: ServiceParts, { activity }: Watching, answering: A
 }
 
 /** Starts the background work. Resolves once the tiers that time raises are written. */
-async function startUpkeep(parts: ServiceParts, answering: Answering) {
+async function startUpkeep(parts: ServiceParts, answering: Answering, alerts: AlertRuns | null) {
   const { database, audits, catalog, models, problems } = answering;
   const maintenance = {
     ...answering,
+    alerts,
     history: audits,
     beginsHourlyRun: database.beginsHourlyRun,
     usage_retention_days: parts.usage_retention_days ?? null,

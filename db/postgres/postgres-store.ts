@@ -1,6 +1,7 @@
 import type { Records, Store } from '../../src/store/store.ts';
 import { KeyChanges, noKeyChange } from '../key-changes.ts';
 import { SqlAccountRecords } from '../records/account-records.ts';
+import { SqlAlertRecords } from '../records/alert-records.ts';
 import { SqlAuditLogRecords } from '../records/audit-log-records.ts';
 import { SqlCatalogRecords } from '../records/catalog-records.ts';
 import { SqlInvitationRecords } from '../records/invitation-records.ts';
@@ -22,6 +23,7 @@ export class PostgresStore implements Store {
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
   readonly audit_log: Records['audit_log'];
+  readonly alerts: Records['alerts'];
   readonly idempotency: Records['idempotency'];
   readonly #transactions: Transactions;
   readonly #keyChanges = new KeyChanges();
@@ -37,6 +39,7 @@ export class PostgresStore implements Store {
     this.usage = outside.usage;
     this.ledger = outside.ledger;
     this.audit_log = outside.audit_log;
+    this.alerts = outside.alerts;
     this.idempotency = outside.idempotency;
   }
 
@@ -68,6 +71,7 @@ function recordsThrough(executor: Executor, noteKeyChange: () => void): Records 
     usage: new PostgresUsageRecords(executor),
     ledger: new PostgresLedgerRecords(executor),
     audit_log: new SqlAuditLogRecords(executor),
+    alerts: new SqlAlertRecords(executor),
     idempotency: new PostgresIdempotencyRecords(executor),
   };
 }

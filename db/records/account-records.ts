@@ -16,6 +16,7 @@ import type {
   UserStanding,
 } from '../../src/store/account-records.ts';
 import {
+  alertRecipients,
   apiKeys,
   members,
   organizations,
@@ -92,6 +93,7 @@ export class SqlAccountRecords implements AccountRecords {
       await transaction.delete(secondFactors).where(eq(secondFactors.user_id, user_id));
       await transaction.delete(signInAccounts).where(eq(signInAccounts.user_id, user_id));
       await transaction.delete(verifications).where(eq(verifications.value, user_id));
+      await transaction.delete(alertRecipients).where(eq(alertRecipients.user_id, user_id));
       await transaction
         .update(users)
         .set({
@@ -292,7 +294,18 @@ export class SqlAccountRecords implements AccountRecords {
   }
 
   async deleteMember(member: MemberRef): Promise<void> {
-    await this.#executor.delete(members).where(is(member));
+    const { organization_id, user_id } = member;
+    await this.#executor.transaction(async (transaction) => {
+      await transaction.delete(members).where(is(member));
+      await transaction
+        .delete(alertRecipients)
+        .where(
+          and(
+            eq(alertRecipients.user_id, user_id),
+            sql`${alertRecipients.alert_id} IN (SELECT id FROM alerts WHERE alerts.organization_id = ${organization_id})`,
+          ),
+        );
+    });
   }
 
   findProject(project_id: string): Promise<Project | undefined> {

@@ -13,6 +13,7 @@ import {
 import { ROLES } from '../../src/contract/roles.ts';
 import { MODES } from '../../src/questions/question.ts';
 import { TIER_CHANGE_REASONS } from '../../src/store/account-records.ts';
+import { ALERT_KINDS } from '../../src/store/alert-records.ts';
 import { MODEL_KINDS, MODEL_STATUSES, type UpstreamPool } from '../../src/store/catalog-records.ts';
 import {
   PAYMENT_EVENT_KINDS,
@@ -66,6 +67,8 @@ export const users = sqliteTable('users', {
   deleted_at_ms: integer(),
   /** True if a sign-in needs a code beside the password. */
   has_second_factor: integer({ mode: 'boolean' }).notNull().default(false),
+  /** True if alerts are mailed to the user; the console shows them either way. */
+  gets_alert_mails: integer({ mode: 'boolean' }).notNull().default(true),
 });
 
 /** Owners of credit and tier. The audit checks the stored balances against the ledger. */
@@ -99,8 +102,13 @@ export const organizations = sqliteTable(
     created_at_ms: integer().notNull(),
     /** The time at which the operator suspended the organization's keys; null while they work. */
     suspended_at_ms: integer(),
+    /** The credit below which members are alerted; null for no alert. */
+    credit_alert_micros: integer(),
   },
   (table) => [
+    index('organizations_credit_alert')
+      .on(table.credit_alert_micros)
+      .where(sql`${table.credit_alert_micros} IS NOT NULL`),
     check('organizations_tier', sql`${table.tier} BETWEEN 0 AND 5`),
     check(
       'organizations_minimum_tier',
@@ -142,6 +150,9 @@ export const projects = sqliteTable(
     created_at_ms: integer().notNull(),
   },
   (table) => [
+    index('projects_limited')
+      .on(table.spend_limit_micros)
+      .where(sql`${table.spend_limit_micros} IS NOT NULL`),
     uniqueIndex('projects_active_name')
       .on(table.organization_id, table.name)
       .where(sql`${table.archived_at_ms} IS NULL`),
@@ -320,6 +331,62 @@ export const tierChanges = sqliteTable(
   (table) => [
     index('tier_changes_organization').on(table.organization_id, table.id),
     check('tier_changes_reason', sql`${table.reason} IN ('top_up', 'refund', 'time', 'operator')`),
+  ],
+);
+
+/**
+ * Alerts to members of an organization. One whose condition lasts is open. The unique index lets only one service write
+ * it, once. An alert about an event, such as a payment, has ended when it is written.
+ */
+export const alerts = sqliteTable(
+  'alerts',
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    organization_id: organizationReference(),
+    kind: text({ enum: ALERT_KINDS }).notNull(),
+    /** The id of the project, key or payment; the organization's own id where it is about none. */
+    subject_id: text().notNull(),
+    /** The name of the project or key at that time. */
+    subject_name: text(),
+    /** The credit, what was spent, or what was paid. */
+    amount_micros: integer(),
+    /** The limit that the amount is compared with. */
+    limit_micros: integer(),
+    from_tier: integer(),
+    to_tier: integer(),
+    expires_at_ms: integer(),
+    created_at_ms: integer().notNull(),
+    /** Null while the condition lasts. */
+    ended_at_ms: integer(),
+  },
+  (table) => [
+    uniqueIndex('alerts_open')
+      .on(table.organization_id, table.kind, table.subject_id)
+      .where(sql`${table.ended_at_ms} IS NULL`),
+    index('alerts_created').on(table.created_at_ms),
+    check(
+      'alerts_kind',
+      sql`${table.kind} IN ('credit_low', 'spend_limit_near', 'spend_limit_reached', 'tier_changed', 'payment_credited', 'key_expires')`,
+    ),
+  ],
+);
+
+/** The members to whom an alert was given, by their roles at that time. */
+export const alertRecipients = sqliteTable(
+  'alert_recipients',
+  {
+    alert_id: integer()
+      .notNull()
+      .references(() => alerts.id, { onDelete: 'cascade' }),
+    user_id: userReference(),
+    read_at_ms: integer(),
+    /** The time from which the mail may be sent; null when none is left to send. */
+    mail_due_ms: integer(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.alert_id, table.user_id] }),
+    index('alert_recipients_user').on(table.user_id, table.alert_id),
+    index('alert_recipients_due').on(table.mail_due_ms).where(sql`${table.mail_due_ms} IS NOT NULL`),
   ],
 );
 

@@ -1,6 +1,7 @@
 import type { Records, Store } from '../../src/store/store.ts';
 import { KeyChanges, noKeyChange } from '../key-changes.ts';
 import { SqlAccountRecords } from '../records/account-records.ts';
+import { SqlAlertRecords } from '../records/alert-records.ts';
 import { SqlAuditLogRecords } from '../records/audit-log-records.ts';
 import { SqlInvitationRecords } from '../records/invitation-records.ts';
 import { SqlPaymentRecords } from '../records/payment-records.ts';
@@ -25,6 +26,7 @@ export class SqliteStore implements Store {
   readonly usage: Records['usage'];
   readonly ledger: Records['ledger'];
   readonly audit_log: Records['audit_log'];
+  readonly alerts: Records['alerts'];
   readonly idempotency: Records['idempotency'];
   /** Access outside of any transaction, for code with its own SQL (`sign-in-database.ts`). */
   readonly outside: Access;
@@ -48,6 +50,7 @@ export class SqliteStore implements Store {
         usage: new SqliteUsageRecords(db, access),
         ledger: new SqliteLedgerRecords(ledger, access),
         audit_log: new SqlAuditLogRecords(executor),
+        alerts: new SqlAlertRecords(executor),
         idempotency: new SqliteIdempotencyRecords(db, access),
       };
     };
@@ -62,6 +65,7 @@ export class SqliteStore implements Store {
     this.usage = outside.usage;
     this.ledger = outside.ledger;
     this.audit_log = outside.audit_log;
+    this.alerts = outside.alerts;
     this.idempotency = outside.idempotency;
   }
 

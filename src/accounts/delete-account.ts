@@ -54,7 +54,7 @@ export async function previewAccountDeletion(
  * - Where there are other members, the user leaves, and the invitations that they sent are revoked. The last
  *   owner must first hand the organization over.
  * - Where the user is the only member, the organization closes. Its projects are archived, its keys and
- *   invitations revoked, and it has no member any more. It must have neither credit nor running requests. Its
+ *   invitations revoked, its alerts deleted, and it has no member any more. It must have neither credit nor running requests. Its
  *   ledger, usage, audit log and debt stay, because the books must balance. Credit of a pending payment
  *   stays with it, and the operator can give it an owner again. A personal organization loses its name.
  * - The user's row stays without name and address, because keys, payments and the audit log refer to it.
@@ -137,13 +137,14 @@ async function closeOrganization(
   actor: Actor & { readonly kind: 'user' },
   { id: organization_id, personal_user_id }: Organization,
 ): Promise<void> {
-  const { accounts, invitations } = records;
+  const { accounts, invitations, alerts } = records;
   const { user_id } = actor;
   const now_ms = context.clock.now_ms();
   const projects = await accounts.listProjects({ organization_id, archived: false, month: monthOf(now_ms) });
   for (const project of projects) await archiveWithKeys(records, context, actor, project);
   await invitations.revokeInvitationsInto(organization_id, null, now_ms);
   await accounts.deleteMember({ organization_id, user_id });
+  await alerts.forgetOrganization(organization_id);
   if (personal_user_id === user_id) {
     await accounts.renameOrganization(organization_id, CLOSED_ORGANIZATION_NAME);
   }

@@ -1,3 +1,4 @@
+import { raiseAlert } from '../alerts/raise.ts';
 import { tierInForce, tierReached } from '../contract/tiers.ts';
 import type { Organization, TierChangeReason } from '../store/account-records.ts';
 import type { Records, Store } from '../store/store.ts';
@@ -9,7 +10,7 @@ function tierDue(organization: Organization, reason: TierChangeReason, now_ms: n
 }
 
 async function recalculate(
-  { accounts }: Pick<Records, 'accounts'>,
+  records: Pick<Records, 'accounts' | 'alerts'>,
   organization: Organization,
   reason: TierChangeReason,
   now_ms: number,
@@ -17,16 +18,19 @@ async function recalculate(
   const { id, tier: from_tier } = organization;
   const to_tier = tierDue(organization, reason, now_ms);
   if (to_tier === from_tier) return;
+  const { accounts } = records;
   await accounts.writeTier(id, to_tier);
   await accounts.insertTierChange({ organization_id: id, from_tier, to_tier, reason, created_at_ms: now_ms });
+  const alert = { kind: 'tier_changed', organization_id: id, subject_id: id, from_tier, to_tier } as const;
+  await raiseAlert(records, alert, now_ms);
 }
 
 /**
- * Recalculates the tier of one organization and stores a change with its reason. To be called inside a
+ * Recalculates the tier of one organization and stores a change with its reason and its alert. To be called inside a
  * transaction.
  */
 export async function recalculateTier(
-  records: Pick<Records, 'accounts'>,
+  records: Pick<Records, 'accounts' | 'alerts'>,
   organization_id: string,
   reason: TierChangeReason,
   now_ms: number,

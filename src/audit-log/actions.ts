@@ -25,6 +25,10 @@ export const AUDIT_LOG_ACTIONS = {
   'organization.create': { object: 'organization', sentence: 'Created the organization.' },
   'organization.rename': { object: 'organization', sentence: 'Renamed the organization.' },
   'organization.limits': { object: 'organization', sentence: 'Set the minimum tier or dedicated limits.' },
+  'organization.credit_alert': {
+    object: 'organization',
+    sentence: 'Changed the credit below which members are alerted.',
+  },
   'organization.suspend': { object: 'organization', sentence: 'Suspended the organization.' },
   'organization.resume': { object: 'organization', sentence: 'Lifted the suspension of the organization.' },
   'organization.close': {

@@ -25,6 +25,7 @@ export async function consoleParts(
     own_url,
     sign_up: options.signUp,
     mailer: mailerOf(options, print),
+    has_mail_server: options.smtpUrl !== undefined,
   };
 }
 

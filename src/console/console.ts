@@ -5,10 +5,12 @@ import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/
 import { ensurePersonalOrganization } from '../accounts/organizations.ts';
 import { noteSecondFactor } from '../accounts/second-factors.ts';
 import { type RequestContext, RequestContexts } from '../http/context.ts';
+import type { DueAlertMail } from '../store/alert-records.ts';
 import { DAY_MS } from '../time/clock.ts';
 import { API_PREFIX, consoleApi } from './api/api.ts';
 import type { ConsoleServices } from './api/services.ts';
 import { answerPage, isServed, pageFiles } from './bundle.ts';
+import { alertMail } from './people/alert-mail.ts';
 import type { PasswordHashing } from './people/better-auth.ts';
 import { Links } from './people/links.ts';
 import type { Mailer } from './people/mail.ts';
@@ -30,6 +32,8 @@ export interface ConsoleParts {
   readonly own_url: () => string;
   readonly sign_up: SignUpRule;
   readonly mailer: Mailer;
+  /** True if mails reach people; then alerts are mailed, too. */
+  readonly has_mail_server: boolean;
   /** Replaces better-auth's hashing, for tests that sign many people in. */
   readonly passwords?: PasswordHashing | undefined;
 }
@@ -45,6 +49,8 @@ export interface Console {
   handle(request: Request, context: RequestContext): Promise<Response>;
   /** Returns true if a request is for a page or one of its files, or has the signed cookie of a session. */
   passesOverBudget(request: Request): Promise<boolean>;
+  /** Mails an alert to one member, and rejects with `MailNotSent`; null without a mail server. */
+  readonly mailAlert: ((mail: DueAlertMail) => Promise<void>) | null;
   /** Waits until all mails in progress are sent or have failed. */
   close(): Promise<void>;
 }
@@ -86,6 +92,7 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
       if (!isOfApi(request) && isServed(request, await pageFiles())) return true;
       return await sign_in.isCookieSigned(request.headers);
     },
+    mailAlert: parts.has_mail_server ? (mail) => parts.mailer.send(alertMail(mail, links)) : null,
     close: () => sign_in.close(),
   };
 }

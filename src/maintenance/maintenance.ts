@@ -1,5 +1,6 @@
 import type { KeyDirectory } from '../accounts/key-directory.ts';
 import { recalculateTiers } from '../accounts/tier-changes.ts';
+import type { AlertRuns } from '../alerts/runs.ts';
 import { forgetAnswers } from '../idempotency/forget-answers.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
@@ -8,13 +9,16 @@ import type { Metrics } from '../observability/metrics.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
 import type { HistoryRuns } from '../store/history-runs.ts';
 import type { Store } from '../store/store.ts';
-import { type Clock, DAY_MS, HOUR_MS } from '../time/clock.ts';
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../time/clock.ts';
 import { latestPrune_ms } from '../usage/prune.ts';
 import { reportAudit } from './audits.ts';
 
 /** Last-used times are normally written with a request's hold; this interval is for requests without one. */
 const LAST_USED_FLUSH_MS = 10_000;
 const COUNTED_LOG_MS = 10_000;
+const ALERTS_MS = MINUTE_MS;
+/** It is longer than a month, so that no alert of a spend limit is forgotten while it could be raised again. */
+const ALERT_RETENTION_MS = 90 * DAY_MS;
 
 export interface MaintenanceParts {
   readonly history: HistoryRuns;
@@ -26,6 +30,8 @@ export interface MaintenanceParts {
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'audited'>;
   readonly problems: ProblemLog;
+  /** Null for a service without a console, which shows no alerts. */
+  readonly alerts: AlertRuns | null;
   /** Returns true if this service is to do the hourly work of all services on a database now. */
   readonly beginsHourlyRun: () => Promise<boolean>;
   /** The days after which usage is rolled up into daily totals; null for never. */
@@ -37,8 +43,8 @@ export interface MaintenanceParts {
 /**
  * Starts the background work of a running service. At the start and hourly: tiers that time raises. Hourly: an
  * audit, whose violations are logged as errors, and daily totals of old usage and old acts. Hourly too: keys
- * that expired count as revoked, and the deletion of expired idempotent answers and of idle windows. Every few
- * seconds: last-used times of keys, and counts for the log. Resolves with a function that stops it, once the
+ * that expired count as revoked, and the deletion of expired idempotent answers, old alerts and idle windows. Every
+ * minute: alerts. Every few seconds: last-used times of keys, and counts for the log. Resolves with a function that stops it, once the
  * start's tiers are written.
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
@@ -47,6 +53,7 @@ export async function startMaintenance(parts: MaintenanceParts): Promise<() => v
     setInterval(() => hourly(parts), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
     setInterval(() => logCounted(parts), COUNTED_LOG_MS),
+    setInterval(() => parts.alerts?.run(), ALERTS_MS),
   ];
   for (const timer of timers) timer.unref();
   return () => {
@@ -91,6 +98,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     await recalculateTiers(store, now_ms);
     await store.transaction((records) => records.keys.revokeExpired(now_ms));
     await forgetAnswers(store, now_ms);
+    await store.alerts.forgetEnded(now_ms - ALERT_RETENTION_MS);
     const acts_before_ms = now_ms - audit_log_retention_days * DAY_MS;
     const report = await history.run({ now_ms, prune_before_ms, acts_before_ms });
     if (report === null) return;

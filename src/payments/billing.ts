@@ -62,6 +62,8 @@ export interface Billing {
   readonly next_tier: NextTier | null;
   /** The tier changes, newest first, at most a thousand. */
   readonly tier_changes: readonly Omit<TierChange, 'organization_id'>[];
+  /** The credit below which members are alerted; null for no alert. */
+  readonly credit_alert_micros: number | null;
   readonly top_up: TopUpTerms;
   /** The payments and refunds that are not settled yet, oldest first. */
   readonly pending: readonly Payment[];
@@ -84,7 +86,8 @@ export async function billing(
     const tier = tierInForce(organization, now_ms);
     const { credit_micros, held_micros, open_holds, paid_micros, first_paid_at_ms, minimum_tier } =
       organization;
-    const { requests_per_minute, tokens_per_minute, questions_per_request } = organization;
+    const { requests_per_minute, tokens_per_minute, questions_per_request, credit_alert_micros } =
+      organization;
     const dedicated_limits = { requests_per_minute, tokens_per_minute, questions_per_request };
     const { least, most } = topUpRange(organization, now_ms);
     const next = nextTier(organization, now_ms);
@@ -100,6 +103,7 @@ export async function billing(
       limits: limitsFor(tier, dedicated_limits),
       dedicated_limits,
       minimum_tier,
+      credit_alert_micros,
       next_tier:
         next === null
           ? null

@@ -5,6 +5,7 @@ import { requireOperator, requirePermission } from '../access/permissions.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
+import { raiseAlert } from '../alerts/raise.ts';
 import type { AuditLogAction } from '../audit-log/actions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { CENT_MICROS, formatDollars } from '../contract/money.ts';
@@ -285,15 +286,20 @@ export async function confirmManualPayment(
   });
 }
 
-/** Settles a payment: its row, the ledger and the tier together. Resolves with the settled payment. */
+/** Settles a payment: its row, the ledger, the tier and their alerts together. Resolves with the settled payment. */
 export async function completePayment({ records, clock }: Transaction, payment: Payment): Promise<Payment> {
   const { id, organization_id, amount_micros, kind } = payment;
   const at_ms = clock.now_ms();
   const settled = { status: 'completed', amount_micros, settled_at_ms: at_ms } as const;
   await records.payments.settlePayment(id, settled);
   const movement = { organization_id, amount_micros, payment_id: id, at_ms };
-  if (kind === 'top_up') await records.ledger.topUp(movement);
-  else await records.ledger.refund(movement);
+  if (kind === 'top_up') {
+    await records.ledger.topUp(movement);
+    const alert = { kind: 'payment_credited', organization_id, subject_id: id, amount_micros } as const;
+    await raiseAlert(records, alert, at_ms);
+  } else {
+    await records.ledger.refund(movement);
+  }
   await recalculateTier(records, organization_id, kind, at_ms);
   return { ...payment, ...settled };
 }

@@ -19,6 +19,8 @@ const NO_PROBLEMS = {
   /** The console's work after its response: looking up an address, creating an account. */
   sign_in: 0,
   mail: 0,
+  /** The search for what members are to be alerted to. */
+  alerts: 0,
   /** Any unexpected failure while a request was answered. */
   http: 0,
   /** The lease of this node on a shared database, and the holds of nodes that died. */

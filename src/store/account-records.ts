@@ -41,6 +41,8 @@ export interface Organization {
   readonly created_at_ms: number;
   /** The time since which the organization is suspended; null while its keys work. */
   readonly suspended_at_ms: number | null;
+  /** The credit below which members are alerted; null for no alert. */
+  readonly credit_alert_micros: number | null;
 }
 
 /** An organization in the operator's search. */
@@ -143,7 +145,7 @@ export interface AccountRecords {
   renameUser(user_id: string, name: string): Promise<void>;
   /** Deletes a user's second factor; false where the user has none that is confirmed. */
   deleteSecondFactor(user_id: string): Promise<boolean>;
-  /** Removes a user's name, address, operator's power, sessions and ways to sign in; the row stays. */
+  /** Removes a user's name, address, operator's power, sessions, alerts and ways to sign in; the row stays. */
   anonymizeUser(
     user_id: string,
     values: Pick<User, 'email' | 'name'> & { readonly deleted_at_ms: number },
@@ -181,6 +183,7 @@ export interface AccountRecords {
   countOwned(user_id: string): Promise<number>;
   insertMember(member: MemberRef & { readonly role: Role; readonly created_at_ms: number }): Promise<void>;
   writeRole(member: MemberRef, role: Role): Promise<void>;
+  /** Deletes a membership, and the alerts that came with it. */
   deleteMember(member: MemberRef): Promise<void>;
 
   findProject(project_id: string): Promise<Project | undefined>;

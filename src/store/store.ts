@@ -1,4 +1,5 @@
 import type { AccountRecords } from './account-records.ts';
+import type { AlertRecords } from './alert-records.ts';
 import type { AuditLogRecords } from './audit-log-records.ts';
 import type { CatalogRecords } from './catalog-records.ts';
 import type { IdempotencyRecords } from './idempotency-records.ts';
@@ -18,6 +19,7 @@ export interface Records {
   readonly usage: UsageRecords;
   readonly ledger: LedgerRecords;
   readonly audit_log: AuditLogRecords;
+  readonly alerts: AlertRecords;
   readonly idempotency: IdempotencyRecords;
 }
 

@@ -21,6 +21,7 @@ import {
 } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, renameProject, setSpendLimit } from '../../src/accounts/projects.ts';
 import { noteSecondFactor, removeSecondFactor } from '../../src/accounts/second-factors.ts';
+import { setCreditAlert } from '../../src/alerts/credit-alert.ts';
 import { AUDIT_LOG_ACTIONS, type AuditLogAction, SERVICE_ACTIONS } from '../../src/audit-log/actions.ts';
 import { listAuditLog } from '../../src/audit-log/list.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
@@ -191,6 +192,11 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
     act: ({ context, organization_id }, actor) =>
       setTierSettings(context, actor, organization_id, { minimum_tier: 3 }),
     may: OPERATORS,
+  },
+  'organization.credit_alert': {
+    act: ({ context, organization_id }, actor) =>
+      setCreditAlert(context, actor, { organization_id, credit_alert_micros: 5_000_000 }),
+    may: [...MANAGERS, 'billing'],
   },
   'organization.suspend': {
     act: ({ context, organization_id }, actor) =>

@@ -50,6 +50,7 @@ export async function startTestConsole(
         },
         close: () => undefined,
       },
+      has_mail_server: false,
       ...parts,
     },
   });

@@ -196,6 +196,9 @@ const ROWS: readonly Row[] = [
     status: 403,
     given: () => ({ body: { current_password: 'not the password', new_password: PASSWORD } }),
   },
+  { route: 'GET /alerts/', may: SIGNED_IN },
+  { route: 'POST /alerts/read', may: SIGNED_IN, given: () => ({ body: { up_to_id: 1 } }) },
+  { route: 'PATCH /alerts/', may: SIGNED_IN, given: () => ({ body: { gets_mails: true } }) },
   { route: 'GET /sessions', may: SIGNED_IN },
   { route: 'POST /sessions/end-others', may: SIGNED_IN },
   { route: 'DELETE /sessions/:session_id', about: 'of somebody else', may: SIGNED_IN, status: 404 },
@@ -332,6 +335,7 @@ const ROWS: readonly Row[] = [
 
   { route: `GET ${IN}/billing`, may: SEERS },
   { route: `GET ${IN}/movements`, may: SEERS },
+  { route: `PATCH ${IN}/credit-alert`, may: PAYERS, given: () => ({ body: { credit_alert_micros: null } }) },
   { route: `POST ${IN}/top-ups`, may: PAYERS, given: () => ({ body: { amount_micros: 5_000_000 } }) },
   {
     route: `POST ${IN}/playground/:key_id`,

@@ -479,6 +479,7 @@ describe('background work', () => {
     await withoutTable(service, 'usage_records', () =>
       hourly({
         ...parts,
+        alerts: null,
         log: recorded.log,
         beginsHourlyRun: () => Promise.resolve(true),
         usage_retention_days: null,

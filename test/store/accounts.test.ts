@@ -154,6 +154,7 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
         questions_per_request: null,
         top_up_max_micros: null,
         suspended_at_ms: null,
+        credit_alert_micros: null,
       };
       expect(await accounts.findOrganization('org')).toEqual(stored);
       expect(await accounts.findPersonalOrganization('ada')).toEqual(stored);

@@ -8,6 +8,7 @@ import { jsonResponse } from '../../http/responses.ts';
 import { ReadTookTooLong } from '../../usage/fair-reader.ts';
 import { SignInError } from '../people/errors.ts';
 import { accountRoutes } from './account.ts';
+import { alertRoutes } from './alerts.ts';
 import { auditLogRoutes } from './audit-log.ts';
 import { batchRoutes } from './batch.ts';
 import { billingRoutes } from './billing.ts';
@@ -95,6 +96,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(sessionRoutes(services, contexts))
       .use(accountRoutes(services, contexts))
       .use(secondFactorRoutes(services, contexts))
+      .use(alertRoutes(services))
       .use(organizationRoutes(services))
       .use(invitationRoutes(services))
       .use(offeredInvitationRoutes(services, contexts))

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { firstSteps } from '../../accounts/first-steps.ts';
+import { setCreditAlert } from '../../alerts/credit-alert.ts';
 import { billing, creditMovements } from '../../payments/billing.ts';
 import { cancelTopUp, startTopUp } from '../../payments/credit.ts';
 import { manualProvider } from '../../payments/manual.ts';
@@ -50,6 +51,7 @@ const Billing = answerOf({
       days_passed_at_ms: nullable(Time),
     }),
   ),
+  credit_alert_micros: nullable(Micros),
   tier_changes: Type.Array(
     answerOf({
       id: Type.Integer(),
@@ -93,7 +95,7 @@ const Movement = answerOf({
 const Place = answerOf({ entry_id: Type.Integer(), balance_micros: Micros });
 
 /**
- * Returns the routes of an organization's credit: the balance, its movements, top-ups, and the first steps.
+ * Returns the routes of an organization's credit: the balance, its alert, its movements, top-ups, and the first steps.
  */
 export function billingRoutes(services: ConsoleServices) {
   const provider = () => services.payments?.provider ?? manualProvider;
@@ -154,6 +156,18 @@ export function billingRoutes(services: ConsoleServices) {
       },
       {
         params: Type.Composite([OrganizationParams, Type.Object({ payment_id: Id })]),
+        response: Done,
+      },
+    )
+    .patch(
+      '/credit-alert',
+      async ({ actor, params: { organization_id }, body: { credit_alert_micros } }) => {
+        await setCreditAlert(services, actor, { organization_id, credit_alert_micros });
+        return { done: true as const };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ credit_alert_micros: nullable(Micros) }),
         response: Done,
       },
     )

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { allows, type Role } from '../../contract/roles.ts';
+import { AlertMenu } from './alerts/alert-menu.tsx';
 import { Icon, type IconName } from './components/icon.tsx';
 import { Menu } from './components/menu.tsx';
 import { SegmentedControl } from './components/tabs.tsx';
@@ -71,6 +72,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
         <Brand />
         <OrganizationMenu />
         <PaletteButton here={shownOrganization()} pages={pagesOf(links)} />
+        <AlertMenu />
         <AccountMenu />
       </header>
       {links.length > 0 && (

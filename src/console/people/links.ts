@@ -21,6 +21,15 @@ export class Links {
     return this.#page('invitation', token);
   }
 
+  /** Returns the address of a page of an organization, such as `billing`. */
+  organization(organization_id: string, page: string): string {
+    return this.#page(`o/${organization_id}/${page}`);
+  }
+
+  account(): string {
+    return this.#page('account');
+  }
+
   #page(name: string, token?: string): string {
     const url = new URL(`/console/${name}`, this.public_url());
     if (token !== undefined) url.hash = new URLSearchParams({ token }).toString();

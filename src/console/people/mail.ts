@@ -6,6 +6,8 @@ export interface Mail {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
+  /** The same for each try of the same mail, so that mail programs show it once. */
+  readonly id?: string;
 }
 
 /** Sends mails. */
@@ -30,10 +32,11 @@ const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socket
 export function smtpMailer(url: string, from: string): Mailer {
   const transport = createTransport({ url, ...TIMEOUTS_MS }, { from });
   return {
-    async send({ to, subject, text }) {
+    async send({ to, subject, text, id }) {
       try {
         // An object, so that the address is not parsed, whatever characters it has.
-        await transport.sendMail({ to: { name: '', address: to }, subject, text });
+        const messageId = id === undefined ? {} : { messageId: `<${id}>` };
+        await transport.sendMail({ to: { name: '', address: to }, subject, text, ...messageId });
       } catch (error) {
         throw new MailNotSent('The mail server did not take a mail.', { cause: error });
       }

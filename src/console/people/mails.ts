@@ -3,7 +3,7 @@ import { LINK_HOURS } from './link-tokens.ts';
 import type { Mail } from './mail.ts';
 
 /**
- * The texts of all mails. Only the invitation contains user input: the names of the inviter and the
+ * The texts of all mails but alerts (`alert-mail.ts`). Only the invitation contains user input: the names of the inviter and the
  * organization, and never in the subject. Before a payment for the organization it has none either, so that a
  * free account cannot send its own words to strangers.
  */
@@ -82,7 +82,7 @@ const MENTIONED_MAX = 40;
  * Returns a name for a mail: on one line, shortened, and without digits in a row, such as telephone numbers.
  * Returns null for one that a mail program could turn into a link.
  */
-function mentioned(name: string | null): string | null {
+export function mentioned(name: string | null): string | null {
   if (name === null || looksLikeLink(name)) return null;
   const plain = name
     .replace(/\p{Cf}/gu, '')

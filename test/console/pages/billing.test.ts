@@ -334,7 +334,7 @@ describe.skipIf(program === null)('the page of billing, with a provider', () => 
       await page.getByText('Top-up at the checkout').waitFor();
       expect(await page.getByRole('table', { name: 'Waiting for payment' }).getByRole('row').count()).toBe(2);
       expect(await page.getByLabel('Amount in dollars').inputValue()).toBe('12.50');
-      await page.locator('button[type=submit]:not([aria-busy])').waitFor();
+      await page.locator('button[type=submit]:not([aria-busy])', { hasText: 'Go to checkout' }).waitFor();
       expect(await page.getByRole('button', { name: 'How to pay' }).count()).toBe(0);
 
       const { body, signature } = sign(transaction('transaction.completed', { id: 'txn_9', cents: '1250' }));

@@ -16,6 +16,7 @@ import { showToast } from '../components/toast.tsx';
 import { leaveFor } from '../leave.ts';
 import { loadSession, session } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
+import { AlertMails } from './alert-mails.tsx';
 import { TwoStepSignIn } from './two-step-sign-in.tsx';
 
 /** The reader's own account: name, password, sessions, deletion. */
@@ -49,6 +50,7 @@ export default function Account() {
       </Section>
       <Password />
       <TwoStepSignIn />
+      <AlertMails />
       <Sessions />
       <DeleteAccount />
     </>

@@ -7,6 +7,7 @@ import { formatCount, formatMoney } from '../format.ts';
 import type { PageProps } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { useRefresh } from '../use-refresh.ts';
+import { CreditAlert } from './credit-alert.tsx';
 import type { BillingFacts } from './facts.ts';
 import { History } from './history.tsx';
 import { Pending } from './pending.tsx';
@@ -40,6 +41,13 @@ export default function Billing({ params: { organization_id = '' } }: PageProps)
               <p class="aside">An owner, an admin or a billing member can add credit.</p>
             )}
             <Pending organization_id={organization_id} facts={facts} onCanceled={billing.reload} />
+            {facts.top_up.is_allowed && (
+              <CreditAlert
+                organization_id={organization_id}
+                credit_alert_micros={facts.credit_alert_micros}
+                onSaved={billing.reload}
+              />
+            )}
             <Tier facts={facts} />
             <History organization_id={organization_id} credit_micros={facts.credit_micros} />
             <Refunds refunds={facts.refunds} />

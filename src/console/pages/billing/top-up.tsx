@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
-import { MICROS_PER_DOLLAR, parseDollars } from '../../../contract/money.ts';
-import { ApiError, api, call } from '../client.ts';
+import { MICROS_PER_DOLLAR } from '../../../contract/money.ts';
+import { api, call } from '../client.ts';
 import { CopyText } from '../components/copy-button.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { Section } from '../components/page-header.tsx';
+import { enteredAmount } from '../entered-amount.ts';
 import { formatMoney } from '../format.ts';
 import { leaveFor } from '../leave.ts';
 import type { BillingFacts, Payment } from './facts.ts';
@@ -38,7 +39,7 @@ export function TopUp({ organization_id, terms, onStarted }: TopUpProps) {
           submit={is_manual ? 'Start payment' : 'Go to checkout'}
           fields={['amount']}
           onSubmit={async (values) => {
-            const amount_micros = amountOf(values.text('amount'));
+            const amount_micros = enteredAmount(values.text('amount'), 'amount') ?? 0;
             const { payment_id, checkout_url } = await call(
               api.organizations({ organization_id })['top-ups'].post({ amount_micros }),
             );
@@ -90,12 +91,4 @@ export function HowToPay({
       )}
     </Dialog>
   );
-}
-
-function amountOf(text: string): number {
-  const amount_micros = parseDollars(text.replace(/^\$/, ''));
-  if (amount_micros === null) {
-    throw new ApiError('invalid_amount', 'Enter an amount such as 25 or 12.50.', 'amount', null, 422);
-  }
-  return amount_micros;
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface MenuProps {
   /** The content of the button. */
@@ -7,16 +7,19 @@ interface MenuProps {
   /** The accessible text before the button's. */
   readonly label?: string;
   readonly is_at_end?: boolean;
+  /** Called after it was opened or closed. */
+  readonly onToggle?: (is_open: boolean) => void;
   /** Links and buttons; the menu closes when one is chosen. */
   readonly children: ComponentChildren;
 }
 
 /** A button that opens a short list of links and buttons. Escape and a click elsewhere close it. */
-export function Menu({ button, label, is_at_end = false, children }: MenuProps) {
+export function Menu({ button, label, is_at_end = false, onToggle, children }: MenuProps) {
   const [is_open, setOpen] = useState(false);
   const frame = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const id = useId();
+  useEffect(() => onToggle?.(is_open), [is_open]);
   // A layout effect runs before the next event, so that the menu already listens for a key that follows at
   // once.
   useLayoutEffect(() => {

@@ -1,9 +1,9 @@
-import { formatDollars, parseDollars } from '../../../contract/money.ts';
-import { ApiError, api, call } from '../client.ts';
+import { api, call } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { showToast } from '../components/toast.tsx';
+import { enteredAmount, enteredText } from '../entered-amount.ts';
 import { formatCount } from '../format.ts';
 
 type ProjectList = NonNullable<
@@ -69,7 +69,7 @@ export function EditProjectDialog({
           onCancel={onClose}
           onSubmit={async (values) => {
             const name = values.text('name');
-            const spend_limit_micros = enteredLimit(values.text('spend_limit'));
+            const spend_limit_micros = enteredAmount(values.text('spend_limit'), 'spend_limit');
             await call(
               api
                 .organizations({ organization_id })
@@ -99,7 +99,7 @@ export function EditProjectDialog({
             prefix="$"
             inputmode="decimal"
             autocomplete="off"
-            value={project.spend_limit_micros === null ? '' : enteredText(project.spend_limit_micros)}
+            value={enteredText(project.spend_limit_micros)}
             help="Requests that would go beyond it are refused until the next month (UTC). Empty: no limit."
           />
         </Form>
@@ -150,21 +150,4 @@ export function ArchiveProjectDialog({
       )}
     </ConfirmDialog>
   );
-}
-
-/** Returns the entered limit in micro-dollars; null for none. Throws for an invalid amount. */
-function enteredLimit(text: string): number | null {
-  if (text === '') return null;
-  const amount_micros = parseDollars(text);
-  if (amount_micros === null) {
-    throw new ApiError('invalid_amount', 'Enter an amount such as 25 or 12.50.', 'spend_limit', null, 422);
-  }
-  return amount_micros;
-}
-
-/** Returns an amount as a person would enter it, without trailing zeros: `25`, `12.50`, `0.000150`. */
-function enteredText(amount_micros: number): string {
-  return formatDollars(amount_micros)
-    .replace(/\.0+$/, '')
-    .replace(/(\.\d\d)0+$/, '$1');
 }

@@ -1,0 +1,280 @@
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  sql,
+} from 'drizzle-orm';
+import type {
+  AlertRecords,
+  DueAlertMail,
+  ExpiringKey,
+  LimitedProject,
+  OpenAlert,
+  ReceivedAlert,
+} from '../../src/store/alert-records.ts';
+import {
+  alertRecipients,
+  alerts,
+  apiKeys,
+  members,
+  organizations,
+  projectMonths,
+  projects,
+  users,
+} from '../tables.ts';
+import type { Executor } from './executor.ts';
+import { firstRow } from './first-row.ts';
+
+const { ended_at_ms: _, ...ALERT_COLUMNS } = getTableColumns(alerts);
+const PERCENT = 100;
+
+/** The other key of the same project and name that takes the place of one that expires. */
+const REPLACEMENT = sql`EXISTS (SELECT 1 FROM api_keys AS newer
+  WHERE newer.project_id = api_keys.project_id AND newer.name = api_keys.name AND newer.id <> api_keys.id
+    AND newer.revoked_at_ms IS NULL AND newer.created_at_ms >= api_keys.created_at_ms
+    AND (newer.expires_at_ms IS NULL OR newer.expires_at_ms > api_keys.expires_at_ms))`;
+
+/** Alerts, and the facts that cause them. */
+export class SqlAlertRecords implements AlertRecords {
+  readonly #executor: Executor;
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+  }
+
+  async organizationsWithLowCredit() {
+    const rows = await this.#executor
+      .select({
+        id: organizations.id,
+        credit_micros: organizations.credit_micros,
+        credit_alert_micros: organizations.credit_alert_micros,
+      })
+      .from(organizations)
+      .where(
+        and(
+          isNotNull(organizations.credit_alert_micros),
+          lt(organizations.credit_micros, organizations.credit_alert_micros),
+        ),
+      );
+    return rows.flatMap(({ credit_alert_micros, ...row }) =>
+      credit_alert_micros === null ? [] : [{ ...row, credit_alert_micros }],
+    );
+  }
+
+  async projectsNearLimit(month: string, percent: number): Promise<LimitedProject[]> {
+    const rows = await this.#executor
+      .select({
+        organization_id: projects.organization_id,
+        project_id: projects.id,
+        name: projects.name,
+        spend_limit_micros: projects.spend_limit_micros,
+        spent_micros: projectMonths.spent_micros,
+      })
+      .from(projects)
+      .innerJoin(
+        projectMonths,
+        and(eq(projectMonths.project_id, projects.id), eq(projectMonths.month, month)),
+      )
+      .where(
+        and(
+          isNotNull(projects.spend_limit_micros),
+          isNull(projects.archived_at_ms),
+          gt(projects.spend_limit_micros, 0),
+          sql`${projectMonths.spent_micros} * ${PERCENT} >= ${projects.spend_limit_micros} * ${percent}`,
+        ),
+      );
+    return rows.flatMap(({ spend_limit_micros, ...row }) =>
+      spend_limit_micros === null ? [] : [{ ...row, spend_limit_micros }],
+    );
+  }
+
+  async keysExpiring(now_ms: number, until_ms: number): Promise<ExpiringKey[]> {
+    const rows = await this.#executor
+      .select({
+        organization_id: projects.organization_id,
+        key_id: apiKeys.id,
+        name: apiKeys.name,
+        created_at_ms: apiKeys.created_at_ms,
+        expires_at_ms: apiKeys.expires_at_ms,
+      })
+      .from(apiKeys)
+      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+      .where(
+        and(
+          isNull(apiKeys.revoked_at_ms),
+          gt(apiKeys.expires_at_ms, now_ms),
+          lte(apiKeys.expires_at_ms, until_ms),
+          sql`NOT ${REPLACEMENT}`,
+        ),
+      );
+    return rows.flatMap(({ expires_at_ms, ...row }) =>
+      expires_at_ms === null ? [] : [{ ...row, expires_at_ms }],
+    );
+  }
+
+  async writeCreditAlert(organization_id: string, credit_alert_micros: number | null): Promise<void> {
+    await this.#executor
+      .update(organizations)
+      .set({ credit_alert_micros })
+      .where(eq(organizations.id, organization_id));
+  }
+
+  async openAlerts(): Promise<OpenAlert[]> {
+    return await this.#executor
+      .select({
+        id: alerts.id,
+        organization_id: alerts.organization_id,
+        kind: alerts.kind,
+        subject_id: alerts.subject_id,
+      })
+      .from(alerts)
+      .where(isNull(alerts.ended_at_ms));
+  }
+
+  raise(...[alert, { roles, has_ended }]: Parameters<AlertRecords['raise']>): Promise<void> {
+    const { organization_id, created_at_ms } = alert;
+    return this.#executor.transaction(async (transaction) => {
+      const [raised] = await transaction
+        .insert(alerts)
+        .values({ ...alert, ended_at_ms: has_ended ? created_at_ms : null })
+        .onConflictDoNothing()
+        .returning({ id: alerts.id });
+      if (raised === undefined) return;
+      const recipients = await transaction
+        .select({ user_id: users.id, is_verified: users.email_verified, is_on: users.gets_alert_mails })
+        .from(members)
+        .innerJoin(users, eq(users.id, members.user_id))
+        .where(and(eq(members.organization_id, organization_id), inArray(members.role, [...roles])));
+      for (const { user_id, is_verified, is_on } of recipients) {
+        const mail_due_ms = is_verified && is_on ? created_at_ms : null;
+        await transaction
+          .insert(alertRecipients)
+          .values({ alert_id: raised.id, user_id, read_at_ms: null, mail_due_ms });
+      }
+    });
+  }
+
+  async endAlert(alert_id: number, ended_at_ms: number): Promise<void> {
+    await this.#executor
+      .update(alerts)
+      .set({ ended_at_ms })
+      .where(and(eq(alerts.id, alert_id), isNull(alerts.ended_at_ms)));
+  }
+
+  async forgetEnded(before_ms: number): Promise<void> {
+    await this.#executor
+      .delete(alerts)
+      .where(and(lt(alerts.created_at_ms, before_ms), lt(alerts.ended_at_ms, before_ms)));
+  }
+
+  async forgetOrganization(organization_id: string): Promise<void> {
+    await this.#executor.delete(alerts).where(eq(alerts.organization_id, organization_id));
+    await this.writeCreditAlert(organization_id, null);
+  }
+
+  async received(user_id: string, limit: number): Promise<ReceivedAlert[]> {
+    return await this.#executor
+      .select({
+        ...ALERT_COLUMNS,
+        organization_name: organizations.name,
+        read_at_ms: alertRecipients.read_at_ms,
+      })
+      .from(alertRecipients)
+      .innerJoin(alerts, eq(alerts.id, alertRecipients.alert_id))
+      .innerJoin(organizations, eq(organizations.id, alerts.organization_id))
+      .where(eq(alertRecipients.user_id, user_id))
+      .orderBy(desc(alertRecipients.alert_id))
+      .limit(limit);
+  }
+
+  async countUnread(user_id: string): Promise<number> {
+    const row = await firstRow(
+      this.#executor
+        .select({ number: count() })
+        .from(alertRecipients)
+        .where(and(eq(alertRecipients.user_id, user_id), isNull(alertRecipients.read_at_ms))),
+    );
+    return row?.number ?? 0;
+  }
+
+  async markRead(user_id: string, up_to_id: number, read_at_ms: number): Promise<void> {
+    await this.#executor
+      .update(alertRecipients)
+      .set({ read_at_ms })
+      .where(
+        and(
+          eq(alertRecipients.user_id, user_id),
+          lte(alertRecipients.alert_id, up_to_id),
+          isNull(alertRecipients.read_at_ms),
+        ),
+      );
+  }
+
+  async getsAlertMails(user_id: string): Promise<boolean> {
+    const row = await firstRow(
+      this.#executor.select({ is_on: users.gets_alert_mails }).from(users).where(eq(users.id, user_id)),
+    );
+    return row?.is_on ?? false;
+  }
+
+  async writeAlertMails(user_id: string, is_on: boolean): Promise<void> {
+    await this.#executor.transaction(async (transaction) => {
+      await transaction.update(users).set({ gets_alert_mails: is_on }).where(eq(users.id, user_id));
+      if (is_on) return;
+      await transaction
+        .update(alertRecipients)
+        .set({ mail_due_ms: null })
+        .where(eq(alertRecipients.user_id, user_id));
+    });
+  }
+
+  async dueMails(now_ms: number, since_ms: number, limit: number): Promise<DueAlertMail[]> {
+    return await this.#executor
+      .select({
+        ...ALERT_COLUMNS,
+        organization_name: organizations.name,
+        user_id: users.id,
+        email: users.email,
+      })
+      .from(alertRecipients)
+      .innerJoin(alerts, eq(alerts.id, alertRecipients.alert_id))
+      .innerJoin(organizations, eq(organizations.id, alerts.organization_id))
+      .innerJoin(users, eq(users.id, alertRecipients.user_id))
+      .where(
+        and(
+          isNotNull(alertRecipients.mail_due_ms),
+          lte(alertRecipients.mail_due_ms, now_ms),
+          gte(alerts.created_at_ms, since_ms),
+        ),
+      )
+      .orderBy(asc(alertRecipients.mail_due_ms), asc(alertRecipients.alert_id))
+      .limit(limit);
+  }
+
+  async claimMail(...[mail, now_ms, next_due_ms]: Parameters<AlertRecords['claimMail']>): Promise<boolean> {
+    const claimed = await this.#executor
+      .update(alertRecipients)
+      .set({ mail_due_ms: next_due_ms })
+      .where(and(isOf(mail), lte(alertRecipients.mail_due_ms, now_ms)))
+      .returning({ alert_id: alertRecipients.alert_id });
+    return claimed.length > 0;
+  }
+
+  async noteMailed(mail: Pick<DueAlertMail, 'id' | 'user_id'>): Promise<void> {
+    await this.#executor.update(alertRecipients).set({ mail_due_ms: null }).where(isOf(mail));
+  }
+}
+
+function isOf({ id, user_id }: Pick<DueAlertMail, 'id' | 'user_id'>) {
+  return and(eq(alertRecipients.alert_id, id), eq(alertRecipients.user_id, user_id));
+}

@@ -1,0 +1,70 @@
+import type { Problems } from '../problems/problems.ts';
+import type { DueAlertMail } from '../store/alert-records.ts';
+import type { Store } from '../store/store.ts';
+import { type Clock, DAY_MS, MINUTE_MS } from '../time/clock.ts';
+import { watchAlerts } from './watch.ts';
+
+/** The delay of a mail's next try. It is longer than a try, so that no two services send one at the same time. */
+const RETRY_MS = 10 * MINUTE_MS;
+/** A mail that could not be sent for a day is old news, and the console shows the alert. */
+const MAIL_AGE_MAX_MS = DAY_MS;
+const MAILS_OF_A_RUN = 100;
+
+interface AlertRunParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly problems: Problems;
+  /** Sends one mail; null where no mail server is set. */
+  readonly mail: ((mail: DueAlertMail) => Promise<void>) | null;
+}
+
+/** Finds what members are to be alerted to, and mails it. */
+export class AlertRuns {
+  #running: Promise<void> | null = null;
+
+  constructor(private readonly parts: AlertRunParts) {}
+
+  /** Runs once, or waits for the run under way. Never rejects: a failure is reported, and the next run tries again. */
+  async run(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+    await this.#running;
+  }
+
+  /** Resolves when no run is under way. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { problems } = this.parts;
+    try {
+      await watchAlerts(this.parts);
+    } catch (error) {
+      problems.report({ request_id: null, step: 'alerts', code: null, error });
+    }
+    try {
+      await this.#mailDue();
+    } catch (error) {
+      problems.report({ request_id: null, step: 'mail', code: null, error });
+    }
+  }
+
+  /**
+   * Sends the mails that are due, each once. A mail whose try was cut off is sent again after a while, with the same id,
+   * because it may not have reached the server. Rejects at the first that fails: then the server may be down.
+   */
+  async #mailDue(): Promise<void> {
+    const { store, clock, mail: send } = this.parts;
+    if (send === null) return;
+    const { alerts } = store;
+    const now_ms = clock.now_ms();
+    for (const mail of await alerts.dueMails(now_ms, now_ms - MAIL_AGE_MAX_MS, MAILS_OF_A_RUN)) {
+      const at_ms = clock.now_ms();
+      if (!(await alerts.claimMail(mail, at_ms, at_ms + RETRY_MS))) continue;
+      await send(mail);
+      await alerts.noteMailed(mail);
+    }
+  }
+}

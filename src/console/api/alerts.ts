@@ -1,0 +1,68 @@
+import { type TSchema, Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { markAlertsRead, receivedAlerts } from '../../alerts/received.ts';
+import type { AlertKind } from '../../store/alert-records.ts';
+import { answerOf, Done, Micros, nullable, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+
+const KindSchema = Type.Union([
+  Type.Literal('credit_low'),
+  Type.Literal('spend_limit_near'),
+  Type.Literal('spend_limit_reached'),
+  Type.Literal('tier_changed'),
+  Type.Literal('payment_credited'),
+  Type.Literal('key_expires'),
+]) satisfies TSchema & { readonly static: AlertKind };
+
+const ReceivedAlert = answerOf({
+  id: Type.Integer(),
+  organization_id: Type.String(),
+  organization_name: Type.String(),
+  kind: KindSchema,
+  subject_id: Type.String(),
+  subject_name: nullable(Type.String()),
+  amount_micros: nullable(Micros),
+  limit_micros: nullable(Micros),
+  from_tier: nullable(Type.Integer()),
+  to_tier: nullable(Type.Integer()),
+  expires_at_ms: nullable(Time),
+  created_at_ms: Time,
+  read_at_ms: nullable(Time),
+});
+
+/** Returns the routes of a person's own alerts: the newest, reading them, and whether they are mailed. */
+export function alertRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: '/alerts' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ session: { user_id } }) => {
+        const { items, ...rest } = await receivedAlerts(services, user_id);
+        return { ...rest, items: [...items] };
+      },
+      {
+        response: answerOf({
+          unread: Type.Integer(),
+          items: Type.Array(ReceivedAlert),
+          gets_mails: Type.Boolean(),
+        }),
+      },
+    )
+    .post(
+      '/read',
+      async ({ session: { user_id }, body: { up_to_id } }) => {
+        await markAlertsRead(services, user_id, up_to_id);
+        return { done: true as const };
+      },
+      { body: Type.Object({ up_to_id: Type.Integer() }), response: Done },
+    )
+    .patch(
+      '/',
+      async ({ session: { user_id }, body: { gets_mails } }) => {
+        await services.store.alerts.writeAlertMails(user_id, gets_mails);
+        return { done: true as const };
+      },
+      { body: Type.Object({ gets_mails: Type.Boolean() }), response: Done },
+    );
+}

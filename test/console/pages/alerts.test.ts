@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../../src/access/actor.ts';
+import { setTierSettings } from '../../../src/accounts/organizations.ts';
+import { creditByHand } from '../../../src/payments/credit.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { eventually } from '../../support/eventually.ts';
+import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addMemberPerson, visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const DOLLAR = 1_000_000;
+
+const program = chromiumPath();
+if (program === null)
+  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
+
+describe.skipIf(program === null)('alerts in the console', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  beforeAll(async () => {
+    made = await startTestConsole({}, { has_mail_server: true });
+    browser = await ConsoleBrowser.open(program ?? '');
+    ada = await addPerson(made, { email: 'ada@example.com' });
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  const page_of = (organization_id: string, page: string) => `/console/o/${organization_id}/${page}`;
+  const credit = (organization_id: string, dollars: number) =>
+    creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: dollars * DOLLAR });
+  const run = () => made.service.service.services.alerts?.run();
+
+  test('the bell counts what is unread, lists it, and leads to its page', async () => {
+    const { organization_id } = ada;
+    const reader = await addMemberPerson(made, organization_id, 'reader');
+    await credit(organization_id, 25);
+    await using opened = await visit(browser, made, page_of(organization_id, 'keys'), { person: ada });
+    const { page } = opened;
+    // The payment, and the tier that it raised.
+    const bell = page.getByRole('button', { name: 'Alerts' });
+    await page.getByRole('button', { name: 'Alerts 2 unread' }).click();
+    const payment = page.getByRole('link', { name: '$25.00 was added to your credit' });
+    await payment.waitFor();
+    await page.getByRole('link', { name: 'You are now in Tier 1' }).waitFor();
+    await eventually(async () => (await bell.textContent()) === 'Alerts');
+    expect(await opened.seriousFindings()).toEqual([]);
+    await payment.click();
+    await page.waitForURL(`**${page_of(organization_id, 'billing')}`);
+
+    // Read stays read, and whom it does not concern has none.
+    await page.reload();
+    await bell.click();
+    await payment.waitFor();
+    expect(await bell.textContent()).toBe('Alerts');
+    expect(opened.complaints).toEqual([]);
+    await using other = await visit(browser, made, page_of(organization_id, 'keys'), { person: reader });
+    await other.page.getByRole('button', { name: 'Alerts' }).click();
+    await other.page.getByText('Nothing yet. Low credit').waitFor();
+    expect(await other.seriousFindings()).toEqual([]);
+  });
+
+  test('an amount that the organization sets is alerted to, in the console and by mail', async () => {
+    const bea = await addPerson(made, { email: 'bea@example.com' });
+    const { organization_id } = bea;
+    await using opened = await visit(browser, made, page_of(organization_id, 'billing'), { person: bea });
+    const { page } = opened;
+    const save = page.getByRole('button', { name: 'Save alert' });
+    await page.getByLabel('Alert below').fill('much');
+    await save.click();
+    await page.getByText('Enter an amount such as 25 or 12.50.').waitFor();
+    await page.getByLabel('Alert below').fill('5');
+    await save.click();
+    await page.getByText('The alert is saved.').waitFor();
+    await run();
+    await page.reload();
+    expect(await page.getByLabel('Alert below').inputValue()).toBe('5');
+    await page.getByRole('button', { name: 'Alerts 1 unread' }).click();
+    await page.getByText('$0.00 is left. Add credit before it runs out').waitFor();
+    const mails = made.mails.filter(({ to, subject }) => to === bea.email && subject.startsWith('Credit'));
+    expect(mails).toMatchObject([{ subject: 'Credit is below $5.00' }]);
+    expect(mails[0]?.text).toContain(`${made.service.server.address}/console/o/${organization_id}/billing`);
+  });
+
+  test('alert mails are switched off on the account page, and only there', async () => {
+    const cleo = await addPerson(made, { email: 'cleo@example.com' });
+    await using opened = await visit(browser, made, '/console/account', { person: cleo });
+    const { page } = opened;
+    const mailed = page.getByLabel('Mail me alerts');
+    await mailed.waitFor();
+    expect(await mailed.isChecked()).toBe(true);
+    await mailed.uncheck();
+    await page.getByText('Alerts are no longer mailed to you.').waitFor();
+    await setTierSettings(made.service.accounts, OPERATOR, cleo.organization_id, { minimum_tier: 1 });
+    await run();
+    expect(made.mails.filter(({ to, subject }) => to === cleo.email && subject.includes('Tier'))).toEqual([]);
+    await page.reload();
+    await mailed.waitFor();
+    expect(await mailed.isChecked()).toBe(false);
+    await page.getByRole('button', { name: 'Alerts 1 unread' }).waitFor();
+  });
+
+  test.each([...VIEWS, { ...PHONE, name: 'narrow', width: 320 }])(
+    '$name: the open list fits the screen',
+    async (view) => {
+      const person = await addPerson(made, { email: `${view.name}@example.com`, name: 'A'.repeat(60) });
+      await credit(person.organization_id, 25);
+      await using opened = await visit(browser, made, page_of(person.organization_id, 'keys'), {
+        person,
+        view,
+      });
+      await opened.page.getByRole('button', { name: 'Alerts 2 unread' }).click();
+      const payment = opened.page.getByRole('link', { name: '$25.00 was added to your credit' });
+      const box = await payment.boundingBox();
+      expect(box?.x ?? -1).toBeGreaterThanOrEqual(0);
+      expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(view.width);
+      expect(await opened.overflows()).toBe(false);
+      expect(await opened.seriousFindings()).toEqual([]);
+      await opened.photograph(`alerts-${view.name}`);
+    },
+  );
+});
