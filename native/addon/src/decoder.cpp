@@ -75,6 +75,14 @@ bool Decoder::can_start(const Task & task) const {
     return tokens < options_.fill_tokens && cells_.has_room_for(task.plan);
 }
 
+bool Decoder::is_reading_prefix_of(const Task & task) const {
+    const auto & prefix = task.plan.prefix;
+    if (cells_.bytes_of(prefix.size()) >= shared_.prefixes->capacity_bytes()) return false;
+    return std::any_of(plans_.begin(), plans_.end(), [&](const auto & plan) {
+        return plan->waiting_prefix() > 0 && plan->task->scope == task.scope && plan->task->plan.prefix == prefix;
+    });
+}
+
 void Decoder::start(std::unique_ptr<Task> & task) {
     if (plans_.empty()) cells_.clear();
     RunningPlan & plan = *plans_.emplace_back(std::make_unique<RunningPlan>());

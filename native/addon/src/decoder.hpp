@@ -80,6 +80,11 @@ class Decoder {
     /** Returns true if another plan is wanted and this one has room now. */
     bool can_start(const Task & task) const;
     /**
+     * Returns true if a running plan of the same scope is reading the plan's whole prefix, which will be kept. The rest
+     * of that reading takes less than another one of its own, so the plan is not to be started yet.
+     */
+    bool is_reading_prefix_of(const Task & task) const;
+    /**
      * Takes the plan. Throws std::exception when the cache fails or memory is short. Then the plan must be withdrawn,
      * unless `task` still has it.
      */

@@ -158,9 +158,10 @@ bool Evaluator::start_next(size_t index) {
     {
         std::lock_guard<std::mutex> lock(mutex_);
         auto & queue = queues_[index];
-        if (queue.empty() || !decoder.can_start(*queue.front())) return false;
-        task = std::move(queue.front());
-        queue.pop_front();
+        const auto next = std::find_if(queue.begin(), queue.end(), [&](const auto & it) { return !waits_for_prefix(*it); });
+        if (next == queue.end() || !decoder.can_start(**next)) return false;
+        task = std::move(*next);
+        queue.erase(next);
     }
     if (!decoder.fits(task->plan)) {
         fail(std::move(task), "The plan needs more of the cache than there is.");
@@ -173,6 +174,13 @@ bool Evaluator::start_next(size_t index) {
         take_back(index, decoder.abandon(error.what()));
     }
     return true;
+}
+
+bool Evaluator::waits_for_prefix(const Task & task) const {
+    for (size_t i = 0; i < model_->decoder_count(); i++) {
+        if (model_->decoder(i).is_reading_prefix_of(task)) return true;
+    }
+    return false;
 }
 
 void Evaluator::take_turn() {

@@ -65,8 +65,10 @@ class Evaluator {
     /** Waits for work. Returns false when the evaluator closes. */
     bool wait_for_work();
     void start_waiting();
-    /** Starts the first waiting task of a decoder. Returns false when there is none, or no room. */
+    /** Starts a decoder's first task that waits for no prefix. Returns false when there is none, or no room. */
     bool start_next(size_t decoder);
+    /** Returns true if a running task is reading the task's prefix. */
+    bool waits_for_prefix(const Task & task) const;
     void give_up_cancelled();
     /** Runs one decode of the next decoder. */
     void take_turn();

@@ -86,7 +86,9 @@ class KvCells {
     void clear();
 
     /** Bytes of all cells, used and free; 0 before `learn_reservations`. */
-    size_t bytes() const { return tile_bytes_ / TILE_CELLS * cells_; }
+    size_t bytes() const { return bytes_of(cells_); }
+    /** Bytes of the cells of so many tokens, nearly those of their saved state; 0 before `learn_reservations`. */
+    size_t bytes_of(size_t tokens) const { return tile_bytes_ / TILE_CELLS * tokens; }
     PlanLimits limits() const;
     /** Returns true if the plan fits into empty cells. */
     bool fits(const Plan & plan) const;

@@ -284,6 +284,47 @@ describeAddon('the addon evaluates plans', () => {
     await shared.close();
   });
 
+  test('a prefix that another plan of its scope is reading is read once, and gives the same bits', async () => {
+    const shared = await open({ full_decodes: true });
+    const plans = Array.from({ length: 8 }, (_, seed) => {
+      const { branches } = filledPlan(seed, { prefix: 0, branches: [7] });
+      return { prefix: PLAIN.prefix, branches };
+    });
+    const [first = PLAIN] = plans;
+    const alone = [];
+    for (const plan of plans) alone.push(await shared.evaluate(plan, fresh()));
+    const [scope, other] = [fresh(), fresh()];
+    const before = shared.stats();
+    const together = await Promise.all([
+      ...plans.map((plan) => shared.evaluate(plan, scope)),
+      shared.evaluate(first, other),
+    ]);
+    expect(together.slice(0, -1)).toEqual(alone);
+    expect(together.at(-1)).toEqual(alone[0] ?? []);
+    const after = shared.stats();
+    expect({
+      read: after.decoded_tokens - before.decoded_tokens,
+      reused: after.reused_tokens - before.reused_tokens,
+    }).toEqual({ read: 2 * PLAIN.prefix.length + 9 * 7, reused: 7 * PLAIN.prefix.length });
+    await shared.close();
+  });
+
+  test('a plan that waits for a prefix is answered when the one that reads it is cancelled', async () => {
+    const shared = await open({ full_decodes: true });
+    const [expected] = await shared.evaluate(LONG, fresh());
+    const scope = fresh();
+    const cancelled = new AbortController();
+    const reading = shared.evaluate(LONG, { ...scope, signal: cancelled.signal });
+    const waiting = shared.evaluate(LONG, scope);
+    // Of another scope, so it is answered while the prefix is read.
+    await shared.evaluate(PLAIN, fresh());
+    cancelled.abort(new Error('left'));
+    expect(await reading.catch((error: unknown) => error)).toEqual(new Error('left'));
+    expect(await waiting).toEqual([expected ?? []]);
+    expect(shared.stats().reused_tokens).toBe(0);
+    await shared.close();
+  });
+
   test('batches are counted by their size, and the cells of all decoders by their bytes', async () => {
     const measured = await open();
     const { kv_cache_bytes, ...before } = measured.stats();
