@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { type Static, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parseDecisionRequest } from '../decisions/request.ts';
 import { Refusal } from '../errors/errors.ts';
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { JsonError, readJson } from '../json/read-json.ts';
 import { writeJson } from '../json/write-json.ts';
-import { classesOf, type Question, QuestionSchema } from '../questions/question.ts';
+import { QuestionSchema } from '../questions/question.ts';
+import { type LabelledQuestion, labelOf } from './label.ts';
 
 const Share = Type.Number({ minimum: 0 });
 
@@ -32,18 +33,6 @@ export const CaseSchema = Type.Object({
   state: Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown()), Type.Array(Type.Unknown())]),
   questions: Type.Array(LabelledQuestionSchema, { minItems: 1 }),
 });
-type RawQuestion = Static<typeof LabelledQuestionSchema>;
-
-/** A question with its known answer. Classes are those of `classesOf`, in that order. */
-export interface LabelledQuestion {
-  readonly question: Question;
-  readonly classes: readonly string[];
-  /** The index of the right class. */
-  readonly answer: number;
-  /** The share of each class among the annotators; all on `answer` where nothing else is known. */
-  readonly target: readonly number[];
-}
-
 /** A record of a cases file, ready to be asked. */
 export interface EvalCase {
   /** The set of the record. */
@@ -72,7 +61,7 @@ export function parseCase(line: string, line_number: number): EvalCase {
   if (asked instanceof Refusal) throw fail(`${asked.param ?? 'the line'}: ${asked.message}`);
   const questions = asked.questions.map(({ question }, index) => {
     const raw = value.questions[index];
-    const labelled = raw === undefined ? undefined : label(question, raw);
+    const labelled = raw === undefined ? undefined : labelOf(question, raw);
     if (labelled === undefined) throw fail(`/questions/${index}: the answer is none of the question's.`);
     return labelled;
   });
@@ -80,57 +69,6 @@ export function parseCase(line: string, line_number: number): EvalCase {
     .update(writeJson([asked.state, questions.map(({ question }) => ({ ...question }))]))
     .digest('hex');
   return { source: value.src, digest, state: asked.state, questions };
-}
-
-function label(question: Question, raw: RawQuestion): LabelledQuestion | undefined {
-  const classes = classesOf(question);
-  const answer = answerIndex(question, raw.answer);
-  if (answer < 0 || answer >= classes.length) return undefined;
-  const target = targetOf(question, raw.soft, answer, classes);
-  return target === undefined ? undefined : { question, classes, answer, target };
-}
-
-/** Returns the index of an answer's class; -1 for none. */
-function answerIndex(question: Question, answer: boolean | string | number): number {
-  switch (question.type) {
-    case 'noul':
-      return typeof answer === 'boolean' ? Number(answer) : -1;
-    case 'choice':
-      return question.options.findIndex(({ id }) => id === answer);
-    case 'score':
-      return typeof answer === 'number' ? answer : -1;
-  }
-}
-
-function targetOf(
-  question: Question,
-  soft: RawQuestion['soft'],
-  answer: number,
-  classes: readonly string[],
-): readonly number[] | undefined {
-  if (soft === undefined) return classes.map((_, index) => (index === answer ? 1 : 0));
-  const shares = sharesOf(question, soft, classes);
-  if (shares?.length !== classes.length) return undefined;
-  const sum = shares.reduce((total, share) => total + share, 0);
-  return sum > 0 ? shares.map((share) => share / sum) : undefined;
-}
-
-/**
- * Returns the shares by class, from a list for ordered classes or an object for options; undefined for the
- * wrong form.
- */
-function sharesOf(
-  question: Question,
-  soft: NonNullable<RawQuestion['soft']>,
-  classes: readonly string[],
-): readonly number[] | undefined {
-  switch (question.type) {
-    case 'noul':
-    case 'score':
-      return Array.isArray(soft) ? soft : undefined;
-    case 'choice':
-      return Array.isArray(soft) ? undefined : classes.map((id) => soft[id] ?? 0);
-  }
 }
 
 /**

@@ -1,15 +1,11 @@
-import { createHash } from 'node:crypto';
 import type { JsonValue } from '../json/json-value.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
 import { classesOf, type Question } from '../questions/question.ts';
 
 /** The identity of a question, apart from the order of its options. */
 export interface QuestionIdentity {
-  /**
-   * SHA-256 in hex, which is the same for the same type, instructions and criteria, in any order of a
-   * choice's options.
-   */
-  readonly digest: string;
+  /** The same text for the same type, instructions and criteria, in any order of a choice's options. */
+  readonly key: string;
   /** The possible answers, in an order of their own: options by id, levels from the lowest, no before yes. */
   readonly classes: readonly string[];
   /** `places[i]` is the question's own index of class `i`, as in `classesOf`. */
@@ -17,16 +13,14 @@ export interface QuestionIdentity {
 }
 
 /**
- * Returns the identity of a question. Questions that differ only in the order of options have the same digest
+ * Returns the identity of a question. Questions that differ only in the order of options have the same key
  * and classes.
  */
 export function identityOf(question: Question): QuestionIdentity {
   const places = placesOf(question);
   const names = classesOf(question);
   return {
-    digest: createHash('sha256')
-      .update(writeJson(textOf(question, places)))
-      .digest('hex'),
+    key: writeJson(contentOf(question, places)),
     classes: places.map((place) => names[place] ?? ''),
     places,
   };
@@ -45,7 +39,7 @@ function placesOf(question: Question): readonly number[] {
 }
 
 /** Returns the content of a question, with its options in the order of the identity. */
-function textOf(question: Question, places: readonly number[]): WritableJson {
+function contentOf(question: Question, places: readonly number[]): WritableJson {
   const { type, instructions = null } = question;
   switch (question.type) {
     case 'noul':

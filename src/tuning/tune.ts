@@ -55,7 +55,7 @@ export function labelledQuestions(
     return known;
   };
   const identified = answers.map((answer) => ({ answer, identity: identityOf(answer.question) }));
-  const groups = Map.groupBy(identified, ({ identity }) => identity.digest);
+  const groups = Map.groupBy(identified, ({ identity }) => identity.key);
   return [...groups.values()].flatMap((group): LabelledQuestionSet[] => {
     const [first] = group;
     if (first === undefined) return [];

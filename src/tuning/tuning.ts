@@ -25,8 +25,7 @@ export class Tuning {
     this.#hash_key = header.hash_key;
     this.weights_sha256 = header.weights_sha256;
     this.profile = header.profile;
-    for (const entry of entries)
-      this.#entries.set(keyOf(entry.mode, identityOf(entry.question).digest), entry);
+    for (const entry of entries) this.#entries.set(keyOf(entry.mode, identityOf(entry.question).key), entry);
   }
 
   /** The tuning in the text of a file. Throws `TuningUnusable`. */
@@ -42,7 +41,7 @@ export class Tuning {
   }): CorrectScores | null {
     const tuned = input.questions.map((question) => {
       const identity = identityOf(question);
-      const entry = this.#entries.get(keyOf(input.mode, identity.digest));
+      const entry = this.#entries.get(keyOf(input.mode, identity.key));
       return entry === undefined ? undefined : { question, identity, entry };
     });
     const found = tuned.filter((one) => one !== undefined);
@@ -59,6 +58,6 @@ export class Tuning {
   }
 }
 
-function keyOf(mode: Mode, digest: string): string {
-  return `${mode} ${digest}`;
+function keyOf(mode: Mode, question_key: string): string {
+  return `${mode} ${question_key}`;
 }

@@ -6,14 +6,14 @@ import { choiceOf } from './support.ts';
 
 const ids = fc.uniqueArray(fc.string({ minLength: 1 }), { minLength: 2, maxLength: 8 });
 
-test('the order of options changes neither the digest nor the classes, and scores come back to their options', () => {
+test('the order of options changes neither the key nor the classes, and scores come back to their options', () => {
   fc.assert(
     fc.property(ids, fc.infiniteStream(fc.integer()), (names, drawn) => {
       const ranked = names.map((name) => ({ name, rank: drawn.next().value }));
       const turned = ranked.toSorted((one, other) => one.rank - other.rank).map(({ name }) => name);
       const [one, other] = [choiceOf(names), choiceOf(turned)];
       const [identity, turned_identity] = [identityOf(one), identityOf(other)];
-      expect(turned_identity.digest).toBe(identity.digest);
+      expect(turned_identity.key).toBe(identity.key);
       expect(turned_identity.classes).toEqual(identity.classes);
       const scores = names.map((_, at) => at * 1.25);
       const by_class = classScores(one, identity, scores);
@@ -24,7 +24,7 @@ test('the order of options changes neither the digest nor the classes, and score
   );
 });
 
-test('whatever else a question says changes the digest', () => {
+test('whatever else a question says changes the key', () => {
   const noul: Question = { type: 'noul', instructions: 'Is it?', yes: 'it is', no: undefined };
   const score: Question = { type: 'score', instructions: 'Is it?', levels: ['low', 'high'] };
   const choice = choiceOf(['a', 'b']);
@@ -39,7 +39,7 @@ test('whatever else a question says changes the digest', () => {
     choiceOf(['a', 'b', 'c']),
     { ...choice, options: choice.options.map(({ id }) => ({ id, description: null })) },
   ];
-  expect(new Set(others.map((question) => identityOf(question).digest)).size).toBe(others.length);
+  expect(new Set(others.map((question) => identityOf(question).key)).size).toBe(others.length);
 });
 
 test('the scores of a noul keep their difference', () => {

@@ -37,6 +37,15 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import('./batch/batch.tsx'),
   },
   {
+    path: '/console/o/:organization_id/evaluate',
+    audience: 'organization',
+    label: 'Evaluate',
+    icon: 'target',
+    group: 'build',
+    permission: 'use_keys',
+    load: () => import('./evaluate/evaluate.tsx'),
+  },
+  {
     path: '/console/o/:organization_id/keys',
     audience: 'organization',
     label: 'Keys',

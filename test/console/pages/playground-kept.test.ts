@@ -191,7 +191,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
         transaction.oncomplete = () => resolve(counts.map(({ result }) => result));
       };
     })`);
-    expect(kept).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(kept).toEqual([0, 0, 0, 0, 0, 0, 0]);
     await page.reload();
     await keeps.waitFor();
     expect(await keeps.isChecked()).toBe(false);

@@ -73,6 +73,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     offers: { Run: KEY_MAKERS },
   },
   [`${IN}/batch`]: { heading: 'Batch', shows: 'Drop a CSV or JSONL file here', seers: KEY_MAKERS },
+  [`${IN}/evaluate`]: { heading: 'Evaluate', shows: 'Drop a CSV or JSONL file here', seers: KEY_MAKERS },
   [`${IN}/keys`]: {
     heading: 'API keys',
     shows: 'Production',

@@ -1,12 +1,13 @@
 import { signal } from '@preact/signals';
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { BatchSetup } from '../batch/setup.ts';
+import type { EvaluationSetup } from '../evaluate/setup.ts';
 import type { RowFile } from '../rows/row-file.ts';
 import { session } from '../session.ts';
 import type { Draft } from './draft.ts';
 import type { KeptOutcome } from './use-runs.ts';
 
-/** The playground's and the Batch page's. */
+/** That of the playground, and of the pages Batch and Evaluate. */
 const DATABASE = 'tds-playground';
 const SWITCHED_OFF_AS = 'tds-keeps-work';
 /** As many comparisons are kept for each person and organization. */
@@ -52,6 +53,7 @@ export interface Stores extends DBSchema {
   runs: { key: number; value: KeptRun; indexes: { scope: string } };
   requests: { key: [scope: string, name: string]; value: SavedRequest; indexes: { scope: string } };
   batches: { key: string; value: BatchSetup };
+  evaluations: { key: string; value: EvaluationSetup };
   batch_rows: { key: string; value: RowFile };
   batch_answers: { key: [scope: string, row: number]; value: string };
 }
@@ -78,7 +80,7 @@ window.addEventListener('storage', ({ key }) => {
 let opened: Promise<IDBPDatabase<Stores>> | undefined;
 
 function database(): Promise<IDBPDatabase<Stores>> {
-  opened ??= openDB<Stores>(DATABASE, 2, {
+  opened ??= openDB<Stores>(DATABASE, 3, {
     upgrade: (created, earlier_version) => {
       if (earlier_version === 0) {
         created.createObjectStore('drafts');
@@ -87,9 +89,12 @@ function database(): Promise<IDBPDatabase<Stores>> {
         const requests = created.createObjectStore('requests', { keyPath: ['scope', 'name'] });
         requests.createIndex('scope', 'scope');
       }
-      created.createObjectStore('batches');
-      created.createObjectStore('batch_rows');
-      created.createObjectStore('batch_answers');
+      if (earlier_version < 2) {
+        created.createObjectStore('batches');
+        created.createObjectStore('batch_rows');
+        created.createObjectStore('batch_answers');
+      }
+      created.createObjectStore('evaluations');
     },
     // A page of a later version needs it.
     blocking: (_, __, event) => {

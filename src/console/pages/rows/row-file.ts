@@ -91,17 +91,22 @@ function csvComplaint({
 function rowsOfLines(text: string): Rows | string {
   const names = new Set<string>();
   const rows: string[] = [];
-  for (const [at, line] of text.split('\n').entries()) {
+  const lines = text.split('\n');
+  for (const [at, line] of lines.entries()) {
     if (line.trim() === '') continue;
     const row = objectOf(line);
-    if (row === null) return `line ${formatNumber(at + 1)} is not a JSON object.`;
+    if (row === null) {
+      const is_last = at + 1 === lines.length;
+      return `line ${formatNumber(at + 1)} is not a JSON object${is_last ? ': the file ends in the middle of it' : ''}.`;
+    }
     if (rows.length < LINES_WITH_NAMES) for (const name of row.names) names.add(name);
     rows.push(line.trim());
   }
   return { columns: [...names], rows };
 }
 
-function objectOf(text: string): JsonObject<JsonValue> | null {
+/** Returns the object of a line of JSON; null for any other text. */
+export function objectOf(text: string): JsonObject<JsonValue> | null {
   try {
     const value = readJson(text);
     return isJsonObject(value) ? value : null;
@@ -112,7 +117,11 @@ function objectOf(text: string): JsonObject<JsonValue> | null {
 
 /** Returns the record of a row: a column's value, or all of them as an object. Null where it says nothing. */
 export function recordOf(row: string, column: string | null): JsonValue | null {
-  const value = column === null ? objectOf(row) : (objectOf(row)?.get(column) ?? null);
+  return recordIn(column === null ? objectOf(row) : (objectOf(row)?.get(column) ?? null));
+}
+
+/** Returns a value as a record: null where it says nothing, and numbers as texts, because a record is none. */
+export function recordIn(value: JsonValue): JsonValue | null {
   if (isEmpty(value)) return null;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
 }

@@ -1,11 +1,11 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { microsOf } from '../../../contract/money.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
-import { readJson } from '../../../json/read-json.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { ApiError, asApiError, callForLines } from '../client.ts';
 import { pause } from '../pause.ts';
 import { keepAnswers } from './kept-rows.ts';
+import { objectOf } from './row-file.ts';
 import type { RunSetup } from './run-setup.ts';
 
 /** How far a run over the rows of a file is. */
@@ -83,7 +83,7 @@ export class RowRun {
     answers: ReadonlyMap<number, string> = new Map(),
   ) {
     this.#answers = new Map(answers);
-    for (const answer of answers.values()) this.#count(parsed(answer));
+    for (const answer of answers.values()) this.#count(objectOf(answer));
   }
 
   get progress(): ReadonlySignal<RunProgress> {
@@ -190,7 +190,7 @@ export class RowRun {
       for await (const texts of pieces) {
         const kept: [row: number, answer: string][] = [];
         for (const text of texts) {
-          const answer = parsed(text);
+          const answer = objectOf(text);
           const row = answer?.get('id');
           const about = failureOf(answer);
           if (about !== null) failure = about;
@@ -207,7 +207,7 @@ export class RowRun {
 
   #add(answers: readonly (readonly [row: number, answer: string])[]): void {
     for (const [row, answer] of answers) {
-      if (!this.#answers.has(row)) this.#count(parsed(answer));
+      if (!this.#answers.has(row)) this.#count(objectOf(answer));
       this.#answers.set(row, answer);
     }
     void keepAnswers(this.scope, answers).then((is_kept) => is_kept || this.noteUnkept());
@@ -227,16 +227,6 @@ export class RowRun {
 
   #tell(change: Partial<RunProgress>): void {
     this.#progress.value = { ...this.#progress.value, ...change };
-  }
-}
-
-/** Returns a line of answers; null for any other text. */
-export function parsed(text: string): JsonObject<JsonValue> | null {
-  try {
-    const value = readJson(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
   }
 }
 

@@ -60,7 +60,7 @@ function RunButtons({
   return (
     <>
       {done > 0 && <Button onClick={onRestart}>Start over</Button>}
-      {done < total && (
+      {(done < total || done === 0) && (
         <Button kind="primary" is_disabled={onRun === null} onClick={() => onRun?.()}>
           {done === 0 ? 'Run' : 'Go on'}
         </Button>

@@ -1,0 +1,256 @@
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { Notice } from '../components/notice.tsx';
+import { formatCount } from '../format.ts';
+import type { AskedQuestion } from '../playground/asked.ts';
+import type { Setup } from '../playground/asking-setup.ts';
+import { type KeptWork, keeps_work } from '../playground/kept-work.ts';
+import { keyOf } from '../playground/key-choice.tsx';
+import { MissingParts } from '../playground/missing-parts.tsx';
+import { CreditNotice } from '../rows/credit-notice.tsx';
+import { DropZone } from '../rows/drop-zone.tsx';
+import { FilePart } from '../rows/file-part.tsx';
+import { firstRunSetup } from '../rows/first-run-setup.ts';
+import { ForgetDialog } from '../rows/forget-dialog.tsx';
+import { Progress } from '../rows/progress.tsx';
+import { QuestionChoice } from '../rows/question-choice.tsx';
+import { likeliestRecord } from '../rows/record-column.ts';
+import type { RowFile } from '../rows/row-file.ts';
+import type { RowRun, RowTask } from '../rows/row-run.ts';
+import { RunBar } from '../rows/run-bar.tsx';
+import { newRunKey } from '../rows/run-setup.ts';
+import { RunWith } from '../rows/run-with.tsx';
+import { useRowRun } from '../rows/use-row-run.ts';
+import { useRowsPrice } from '../rows/use-rows-price.ts';
+import { ColumnChoice } from './column-choice.tsx';
+import { evaluatedQuestions, shortText } from './evaluated.ts';
+import { forgetEvaluation, type KeptEvaluation, keepEvaluationSetup } from './kept-evaluation.ts';
+import type { LabelledRow } from './labels.ts';
+import { Results } from './results.tsx';
+import type { EvaluationSetup, LabelColumns } from './setup.ts';
+import { askedIn, type FileLabels, useLabels } from './use-labels.ts';
+
+const NO_COLUMNS: LabelColumns = { record: null, question: null, answer: null, answers: {} };
+
+interface BenchProps {
+  readonly organization_id: string;
+  readonly setup: Setup;
+  /** The name under which the browser keeps it. */
+  readonly scope: string;
+  readonly work: KeptWork;
+  readonly kept: KeptEvaluation | null;
+}
+
+/** One evaluation: its file, where its labels are, and how good the answers are. */
+export function EvaluationWorkbench({ organization_id, setup, scope, work, kept }: BenchProps) {
+  const { file, run, progress, is_begun, ...rows_run } = useRowRun(scope, kept);
+  const [chosen, setChosen] = useState<EvaluationSetup>(
+    () => kept?.setup ?? { ...firstRunSetup(setup, work), columns: NO_COLUMNS },
+  );
+  const [question, setQuestion] = useState<'file' | 'answers'>();
+  const is_kept = keeps_work.value;
+  useEffect(() => {
+    if (is_kept && file !== null) void keepEvaluationSetup(scope, chosen);
+  }, [is_kept, scope, chosen, file]);
+
+  const labels = useLabels(file, chosen);
+  const { asked, rows, complaint } = labels;
+  const begin = (change: Partial<EvaluationSetup>) =>
+    setChosen({ ...chosen, ...change, run_key: newRunKey() });
+  const take = (taken: RowFile) => {
+    begin({ columns: likeliestColumns(taken.columns, asked) });
+    rows_run.take(taken);
+  };
+  const removeFile = async () => {
+    begin({ columns: NO_COLUMNS });
+    await rows_run.remove();
+    await forgetEvaluation(scope);
+  };
+
+  const { key_id } = keyOf(setup, { project_id: chosen.project_id, key_id: chosen.key_id ?? undefined });
+  const task: RowTask | null =
+    key_id === undefined || complaint !== undefined || rows.length === 0
+      ? null
+      : { organization_id, key_id, ...rowsOf(rows), setup: chosen };
+  const price = useRowsPrice(setup.can_pay && !is_begun ? task : null, file ?? { rows: [] }, chosen);
+  if (file === null) {
+    return (
+      <>
+        <MissingParts organization_id={organization_id} setup={setup} />
+        <DropZone onRead={take} />
+        <CasesHelp />
+      </>
+    );
+  }
+  return (
+    <>
+      <MissingParts organization_id={organization_id} setup={setup} />
+      <div class="playground">
+        <div class="playground-request">
+          <Labels
+            {...{ organization_id, work, file, chosen, labels }}
+            is_disabled={is_begun}
+            is_running={progress.state !== 'stopped'}
+            onRemove={() => (is_begun ? setQuestion('file') : void removeFile())}
+            onChoose={(change) => setChosen({ ...chosen, ...change })}
+          />
+          <RunWith
+            setup={setup}
+            chosen={chosen}
+            is_disabled={is_begun}
+            onChoose={(change) => setChosen({ ...chosen, ...change })}
+          />
+          <CreditNotice setup={setup} price={price} />
+          <RunBar
+            mode={chosen.mode}
+            is_disabled={is_begun}
+            price={price}
+            progress={progress}
+            total={rows.length}
+            onMode={(mode) => setChosen({ ...chosen, mode })}
+            onRun={task === null ? null : () => void run.start(task)}
+            onPause={() => run.pause()}
+            onRestart={() => setQuestion('answers')}
+          />
+        </div>
+        <div class="playground-results">
+          <LabelNotice file={file} labels={labels} />
+          {is_begun && <Progress organization_id={organization_id} progress={progress} total={rows.length} />}
+        </div>
+      </div>
+      <Evaluated run={run} labels={labels} />
+      <ForgetDialog
+        forgets={question}
+        onClose={() => setQuestion(undefined)}
+        onConfirm={async () => {
+          if (question === 'file') return await removeFile();
+          begin({});
+          await rows_run.restart();
+        }}
+      />
+    </>
+  );
+}
+
+/** The rows of a run, each asked only the questions whose right answers are known. */
+function rowsOf(rows: readonly LabelledRow[]) {
+  const by_row = new Map(rows.map((row) => [row.row, row]));
+  return {
+    rows: rows.map(({ row }) => row),
+    questions: rows[0]?.questions ?? null,
+    asked: (row: number) => by_row.get(row) ?? null,
+  };
+}
+
+/** The file with the choice of its columns, and the questions that are asked about each row. */
+function Labels({
+  organization_id,
+  work,
+  file,
+  chosen,
+  labels: { asked, is_cases, complaint },
+  is_disabled,
+  is_running,
+  onRemove,
+  onChoose,
+}: Pick<BenchProps, 'organization_id' | 'work'> & {
+  readonly file: RowFile;
+  readonly chosen: EvaluationSetup;
+  readonly labels: FileLabels;
+  readonly is_disabled: boolean;
+  readonly is_running: boolean;
+  readonly onRemove: () => void;
+  readonly onChoose: (change: Partial<EvaluationSetup>) => void;
+}) {
+  return (
+    <>
+      <FilePart file={file} is_running={is_running} onRemove={onRemove}>
+        {is_cases ? (
+          <p class="help">The file has its questions: each row is asked its own.</p>
+        ) : (
+          <ColumnChoice
+            names={file.columns}
+            columns={chosen.columns}
+            asked={asked}
+            is_disabled={is_disabled}
+            onChoose={(columns) => onChoose({ columns })}
+          />
+        )}
+      </FilePart>
+      {!is_cases && (
+        <QuestionChoice
+          organization_id={organization_id}
+          work={work}
+          chosen={chosen}
+          asked={asked}
+          complaint={complaint}
+          is_disabled={is_disabled}
+          onChoose={(questions) =>
+            onChoose({ questions, columns: likeliestColumns(file.columns, askedIn(questions)) })
+          }
+        />
+      )}
+    </>
+  );
+}
+
+/** The results of the answers so far, while none is under way. */
+function Evaluated({ run, labels }: { readonly run: RowRun; readonly labels: FileLabels }) {
+  const { state, answered } = run.progress.value;
+  const { rows, is_cases } = labels;
+  const evaluated = useMemo(
+    () =>
+      state === 'stopped' && answered > 0
+        ? evaluatedQuestions(rows, run.answers, ({ id, question }) => (is_cases ? shortText(question) : id))
+        : [],
+    [state, answered, rows, run],
+  );
+  if (evaluated.length === 0) return null;
+  return (
+    <div class="playground-results evaluate-results">
+      <Results evaluated={evaluated} rows={rows} />
+    </div>
+  );
+}
+
+/** Takes the columns that have a question's id as their name. */
+function likeliestColumns(names: readonly string[], asked: readonly AskedQuestion[]): LabelColumns {
+  const answers = Object.fromEntries(asked.filter(({ id }) => names.includes(id)).map(({ id }) => [id, id]));
+  const others = names.filter((name) => !Object.hasOwn(answers, name));
+  return { ...NO_COLUMNS, record: likeliestRecord(others), answers };
+}
+
+/** How many rows are asked, and why others are not. */
+function LabelNotice({
+  file,
+  labels: { rows, problems },
+}: {
+  readonly file: RowFile;
+  readonly labels: FileLabels;
+}) {
+  if (problems.length === 0 && rows.length === file.rows.length) return null;
+  return (
+    <Notice
+      tone={rows.length === 0 ? 'danger' : 'warning'}
+      title={
+        rows.length === 0
+          ? 'No row has a right answer: choose its column.'
+          : `${formatCount(rows.length, 'row is', 'rows are')} asked.`
+      }
+    >
+      <ul class="evaluate-problems">
+        {problems.map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+    </Notice>
+  );
+}
+
+function CasesHelp() {
+  return (
+    <p class="help evaluate-help">
+      A table has a column with the record and one with the right answer to each question: yes or no, the id
+      of an option, or the number of a level. A JSONL file of <code>tds eval</code> has its own questions.
+    </p>
+  );
+}

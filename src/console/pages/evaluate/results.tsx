@@ -1,0 +1,130 @@
+import { useState } from 'preact/hooks';
+import {
+  accuracy,
+  expectedCalibrationError,
+  negativeLogLikelihood,
+  reliabilityBins,
+} from '../../../eval/metrics.ts';
+import { wilsonInterval } from '../../../eval/wilson-interval.ts';
+import { Select } from '../components/field.tsx';
+import { Notice } from '../components/notice.tsx';
+import { EmptyState } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { Tile } from '../components/tile.tsx';
+import { formatCount, formatNumber, formatPercent } from '../format.ts';
+import { AutomaticAnswers } from './automatic-answers.tsx';
+import { type Cell, ConfusionMatrix } from './confusion-matrix.tsx';
+import type { EvaluatedQuestion, JudgedRow } from './evaluated.ts';
+import { JudgedRows } from './judged-rows.tsx';
+import type { LabelledRow } from './labels.ts';
+import { ReliabilityDiagram } from './reliability-diagram.tsx';
+
+/** How good the answers are, for all questions and for each. */
+export function Results({
+  evaluated,
+  rows,
+}: {
+  readonly evaluated: readonly EvaluatedQuestion[];
+  readonly rows: readonly LabelledRow[];
+}) {
+  const [chosen, setChosen] = useState<string>();
+  const shown = evaluated.find(({ key }) => key === chosen) ?? evaluated[0];
+  if (shown === undefined) return null;
+  return (
+    <>
+      {evaluated.length > 1 && (
+        <>
+          <Table
+            caption="Questions"
+            columns={[
+              { title: 'Question', cell: ({ name }: EvaluatedQuestion) => name, is_name: true },
+              { title: 'Answers', cell: ({ judged }) => formatNumber(judged.length), is_at_end: true },
+              { title: 'Accuracy', cell: ({ judged }) => accuracyText(judged), is_at_end: true },
+              { title: '95% interval', cell: ({ judged }) => intervalText(judged), is_at_end: true },
+            ]}
+            rows={evaluated}
+            keyOf={({ key }) => key}
+            empty={<EmptyState title="No questions" />}
+          />
+          <Select
+            label="Question"
+            name="evaluated-question"
+            options={evaluated.map(({ key, name }) => ({ value: key, label: name }))}
+            value={shown.key}
+            onChange={setChosen}
+          />
+        </>
+      )}
+      <QuestionResults key={shown.key} evaluated={shown} rows={rows} />
+    </>
+  );
+}
+
+function QuestionResults({
+  evaluated,
+  rows,
+}: {
+  readonly evaluated: EvaluatedQuestion;
+  readonly rows: readonly LabelledRow[];
+}) {
+  const [cell, setCell] = useState<Cell | null>(null);
+  const { name, judged, class_names, conflicts } = evaluated;
+  if (judged.length === 0)
+    return <EmptyState title={`No row with a right answer to ${name} is answered yet`} />;
+  return (
+    <>
+      <h2 class="evaluate-question">{name}</h2>
+      {conflicts > 0 && (
+        <Notice
+          tone="warning"
+          title={`${formatCount(conflicts, 'record has', 'records have')} more than one right answer.`}
+        >
+          Each row counts by itself here, so that not all of them can be right.
+        </Notice>
+      )}
+      <dl class="tiles">
+        <Tile title="Accuracy" value={accuracyText(judged)} note={`95% interval ${intervalText(judged)}`} />
+        <Tile
+          title="Answers"
+          value={formatNumber(judged.length)}
+          note={`${formatNumber(judged.filter(isWrong).length)} wrong`}
+        />
+        <Tile
+          title="Calibration error"
+          value={formatNumber(expectedCalibrationError(judged), 3)}
+          note="Mean gap between what was said and what was so"
+        />
+        <Tile
+          title="NLL"
+          value={formatNumber(negativeLogLikelihood(judged), 3)}
+          note="How far the probabilities are from the truth, in nats"
+        />
+      </dl>
+      <AutomaticAnswers evaluated={evaluated} />
+      <div class="evaluate-diagrams">
+        <ConfusionMatrix judged={judged} class_names={class_names} chosen={cell} onChoose={setCell} />
+        <ReliabilityDiagram
+          bins={reliabilityBins(judged)}
+          answers={judged.length}
+          said={evaluated.question.type === 'noul' ? 'Probability of yes' : 'Probability of the answer'}
+        />
+      </div>
+      <JudgedRows evaluated={evaluated} rows={rows} cell={cell} onClear={() => setCell(null)} />
+    </>
+  );
+}
+
+function isWrong({ predicted, answer }: JudgedRow): boolean {
+  return predicted !== answer;
+}
+
+function accuracyText(judged: readonly JudgedRow[]): string {
+  return judged.length === 0 ? '–' : formatPercent(accuracy(judged));
+}
+
+function intervalText(judged: readonly JudgedRow[]): string {
+  if (judged.length === 0) return '–';
+  const right = judged.filter((one) => !isWrong(one)).length;
+  const { low, high } = wilsonInterval(right, judged.length);
+  return `${formatPercent(low)} to ${formatPercent(high)}`;
+}

@@ -1,0 +1,206 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { OPERATOR } from '../../../src/access/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { projectFile } from '../../../src/files/project-root.ts';
+import { creditByHand } from '../../../src/payments/credit.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { Gate, intercepted } from '../../support/faults.ts';
+import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
+import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { keywordEngine } from '../keyword-engine.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { visit } from './visitor.ts';
+
+setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
+
+const program = chromiumPath();
+
+/** The engine says yes and billing of `money`, and no and shipping of all others. So 30 of 40 are right. */
+const CSV = [
+  'message,refund,team',
+  ...Array.from({ length: 20 }, (_, at) => `The zebra wants its money ${at},yes,billing`),
+  ...Array.from({ length: 10 }, (_, at) => `The zebra waits ${at + 20},no,shipping`),
+  ...Array.from({ length: 10 }, (_, at) => `The zebra counts money ${at + 30},no,`),
+].join('\n');
+const ROWS = 40;
+
+describe.skipIf(program === null)('the Evaluate page', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  /** The model waits at it while it is there. */
+  let gate: Gate | null = null;
+
+  beforeAll(async () => {
+    made = await startTestConsole({
+      cold: false,
+      openEngine: async () =>
+        intercepted(keywordEngine(await embeddedEngine()), async (run) => {
+          await gate?.pass();
+          return await run();
+        }),
+    });
+    browser = await ConsoleBrowser.open(program ?? '');
+  });
+  afterAll(async () => {
+    await browser[Symbol.asyncDispose]();
+    await made.close();
+  });
+
+  let count = 0;
+  /** Somebody with credit and a key. */
+  async function customer(): Promise<Person> {
+    const person = await addPerson(made, { email: `person${++count}@example.com` });
+    const { organization_id, default_project_id: project_id } = person;
+    await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
+    await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Evaluations' });
+    return person;
+  }
+
+  const open = (person: Person, view = VIEWS[2]) =>
+    visit(browser, made, `/console/o/${person.organization_id}/evaluate`, {
+      person,
+      ...(view === undefined ? {} : { view }),
+    });
+  const give = (page: Page, name: string, content: string) =>
+    page.getByLabel('Choose file').setInputFiles({
+      name,
+      mimeType: 'text/csv',
+      buffer: Buffer.from(content),
+    });
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true });
+  const part = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
+
+  async function spent_micros({ organization_id }: Person): Promise<number> {
+    const found = await made.service.accounts.store.accounts.findOrganization(organization_id);
+    return 25_000_000 - (found?.credit_micros ?? Number.NaN);
+  }
+
+  const NUMBER = /([\d,]+) tokens? · \$([\d.]+)/;
+
+  /** Gives the file with the example's questions, whose ids are its columns. */
+  async function prepare(page: Page, csv = CSV): Promise<void> {
+    await give(page, 'tickets.csv', csv);
+    await page.getByRole('combobox', { name: 'Questions' }).selectOption('example Support message');
+    await page.getByText(NUMBER).waitFor();
+  }
+
+  test('a table of records with right answers is asked at the told price, measured, and read cell by cell', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await prepare(page);
+    expect(await page.getByLabel('Record').inputValue()).toBe('=message');
+    expect(await page.getByLabel('Right answer: team').inputValue()).toBe('=team');
+    expect(await page.getByLabel('Right answer: urgency').inputValue()).toBe('*');
+    const told_usd = Number(NUMBER.exec((await page.getByText(NUMBER).textContent()) ?? '')?.[2]);
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    const spent = await spent_micros(person);
+    expect(spent).toBeGreaterThan(0);
+    // A row of each length stands for the others.
+    expect(Math.abs(told_usd * 1e6 - spent) / spent).toBeLessThan(0.15);
+
+    // 30 of 40 by Wilson, and 30 of 30.
+    await page.getByText('59.8% to 85.8%').first().waitFor();
+    await page.getByText('88.6% to 100.0%').waitFor();
+    await part(page, 'Confusion matrix').getByRole('button', { name: 'No answered as Yes: 10' }).click();
+    await page.getByRole('heading', { name: 'No answered as Yes (10)' }).waitFor();
+    await part(page, 'No answered as Yes').getByText('The zebra counts money 30').waitFor();
+    await button(page, 'All wrong answers').click();
+    await page.getByRole('heading', { name: 'Wrong answers (10)' }).waitFor();
+    await part(page, 'Confusion matrix').getByRole('button', { name: 'Yes answered as Yes: 20' }).click();
+    await page.getByRole('heading', { name: 'Yes answered as Yes (20)' }).waitFor();
+
+    // The ten wrong ones are the least sure of those with yes: a number takes sureness away.
+    const automatic = part(page, 'Automatic answers');
+    await automatic.getByText(/77.5% of the answers, .* Wrong among them: 1\./).waitFor();
+    await automatic.getByRole('slider').fill('0');
+    await automatic.getByText(/75.0% of the answers, .* Wrong among them: 0\./).waitFor();
+    await automatic.getByRole('slider').press('End');
+    await automatic.getByText(/100.0% of the answers, .* Wrong among them: 10\./).waitFor();
+
+    await page.getByLabel('Question', { exact: true }).selectOption({ label: 'team' });
+    await page.getByText('Every answer is right').waitFor();
+    expect(JSON.stringify(await made.service.everything())).not.toContain('zebra');
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('a page that is left in the middle goes on, pauses, and keeps its results', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await prepare(page);
+    gate = new Gate();
+    await button(page, 'Run').click();
+    await gate.reached;
+    await page.reload();
+    gate.open();
+    gate = null;
+    await page.getByRole('button', { name: /^(Run|Go on)$/ }).click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await page.reload();
+    await page.getByText(`${ROWS} rows answered`).waitFor();
+    await page.getByText('59.8% to 85.8%').first().waitFor();
+    expect(await page.getByLabel('Right answer: team').isDisabled()).toBe(true);
+    await button(page, 'Start over').click();
+    await button(page, 'Delete the answers').click();
+    await button(page, 'Run').waitFor();
+    expect(await page.getByText('59.8% to 85.8%').count()).toBe(0);
+  });
+
+  test('a cases file of tds eval has its own questions, each row its own', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await give(page, 'cases.jsonl', await Bun.file(projectFile('src/eval/example-cases.jsonl')).text());
+    await page.getByText('The file has its questions').waitFor();
+    expect(await page.getByRole('combobox', { name: 'Questions' }).count()).toBe(0);
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await page.getByText('12 rows answered').waitFor();
+    await page.getByRole('cell', { name: 'Does the customer ask for money back?' }).waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('labels that cannot be used are told before anything is paid', async () => {
+    await using opened = await open(await customer());
+    const { page } = opened;
+    await give(page, 'cut.jsonl', '{"text":"a","team":"billing"}\n{"text":"b","te');
+    await page
+      .getByRole('alert')
+      .getByText('cut.jsonl: line 2 is not a JSON object: the file ends in the middle of it.')
+      .waitFor();
+    await prepare(page, `${CSV}\nThe zebra eats,perhaps,zoo\n,yes,billing`);
+    await page.getByText(`${ROWS} rows are asked.`).waitFor();
+    await page.getByText('none of its options: 1, the first is "zoo" in row 41').waitFor();
+    await page.getByText('Rows without a record: 1, the first is row 42.').waitFor();
+    await page.getByLabel('Right answer: team').selectOption('*');
+    await page.getByLabel('Right answer: refund').selectOption('=message');
+    await page.getByText('No row has a right answer: choose its column.').waitFor();
+    expect(await button(page, 'Run').isDisabled()).toBe(true);
+    expect(opened.complaints).toEqual([]);
+  });
+
+  /** An evaluation is kept in the browser, of which each page has a new one. */
+  let visitor: Promise<Person> | undefined;
+  const theVisitor = () => {
+    visitor ??= customer();
+    return visitor;
+  };
+
+  test.each(VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
+    await using opened = await open(await theVisitor(), view);
+    const { page } = opened;
+    await page.getByText('Drop a CSV or JSONL file here').waitFor();
+    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+    await prepare(page, CSV.replace('zebra wants', `zebra ${'wants'.repeat(60)}`));
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await part(page, 'Reliability').getByText('As a table').click();
+    await part(page, 'Confusion matrix').getByRole('button', { name: 'No answered as Yes: 10' }).click();
+    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+    await opened.photograph(`evaluate-${view.name}`);
+    expect(opened.complaints).toEqual([]);
+  });
+});
