@@ -443,7 +443,13 @@ describe('the listener', () => {
     ['are kept open', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['do not read answers', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(200)],
   ])('connections that %s keep nobody from the metrics', async (_, bytes) => {
-    const { hostname, port } = new URL(watched.listener.url);
+    // Of its own, because `fetch` would take a connection that another test left open, and that makes room here.
+    const listener = await startMetricsListener(
+      watched.metrics,
+      { host: '127.0.0.1', port: 0 },
+      watched.service.service.services.problems,
+    );
+    const { hostname, port } = new URL(listener.url);
     const silent = Array.from({ length: 40 }, () => {
       const socket = connect(Number(port), hostname).pause();
       socket.on('error', () => {});
@@ -452,11 +458,12 @@ describe('the listener', () => {
     });
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
     for (let scrapes = 0; scrapes < 40; scrapes += 1) {
-      const response = await fetch(watched.listener.url, { keepalive: false });
+      const response = await fetch(listener.url, { keepalive: false });
       expect(response.status).toBe(200);
       expect(await response.text()).toContain('tds_build_info');
     }
     for (const socket of silent) socket.destroy();
+    await listener.stop();
   });
 
   test('a stop does not wait for connections that are kept open', async () => {

@@ -313,7 +313,7 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
       const { organization_id, project_id } = account;
       using proxy = new PostgresProxy((await sharedPostgres()).port);
       const url = proxy.url(database.url);
-      await using node = await LedgerNode.start(url, 'proc_1', {}, { deadline_ms: 1_000 });
+      await using node = await LedgerNode.start(url, 'proc_1', {}, { deadline_ms: 3_000 });
       const lock = Promise.withResolvers<ReservedSQL>();
       proxy.beforeCut = async () => lock.resolve(await lockRows(observer, [account]));
       proxy.cutNext('after the commit');
@@ -342,7 +342,7 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
         proxy.url(database.url),
         'proc_1',
         {},
-        { deadline_ms: 1_000 },
+        { deadline_ms: 3_000 },
       );
       const at_ms = Date.now();
       const { organization_id, project_id } = account;
