@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { readTuning } from '../../src/tuning/tuning-file.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { MAIN } from '../support/program.ts';
 import { type Finished, tds } from './support.ts';
 
 // Each command is a process that loads a model, on cores that may be shared.
@@ -43,14 +44,15 @@ async function casesFile(name: string, labelled: readonly Labelled[]): Promise<s
   return path;
 }
 
+function tuneArguments(cases: string, output: string, work = 'work'): readonly string[] {
+  return [
+    ...['tune', cases, '--model', model, '--output', output, '--work', join(directory.path, work)],
+    ...['--gpu', 'none', '--threads', '1'],
+  ];
+}
+
 function tune(cases: string, output: string, ...more: readonly string[]): Promise<Finished> {
-  return tds(
-    [
-      ...['tune', cases, '--model', model, '--output', output, '--work', join(directory.path, 'work')],
-      ...['--gpu', 'none', '--threads', '1', ...more],
-    ],
-    { cwd: directory.path },
-  );
+  return tds([...tuneArguments(cases, output), ...more], { cwd: directory.path });
 }
 
 const written = (name: string) => readFile(join(directory.path, name), 'utf8');
@@ -78,6 +80,28 @@ describe('tds tune', () => {
     expect(await written('two.tuning')).toBe(text);
     // A second run asks no question again.
     expect(await written('work/mostly-no.fast.scores.jsonl')).toBe(scores);
+  });
+
+  test('stopped, it writes no corrections and keeps its scores, and goes on to the same file', async () => {
+    const cases = await casesFile('stopped.jsonl', mostlyNo(400));
+    const child = Bun.spawn([process.execPath, MAIN, ...tuneArguments(cases, 'parts.tuning', 'parts')], {
+      cwd: directory.path,
+      stdout: 'ignore',
+      stderr: 'pipe',
+    });
+    const progress = child.stderr.getReader();
+    // The first line of progress comes when the model has been loaded.
+    await progress.read();
+    child.kill('SIGTERM');
+    while (!(await progress.read()).done);
+    expect(await child.exited).toBe(143);
+    expect(await readdir(directory.path)).not.toContain('parts.tuning');
+    const kept = await written('parts/stopped.fast.scores.jsonl');
+    const args = tuneArguments(cases, 'parts.tuning', 'parts');
+    expect((await tds(args, { cwd: directory.path })).code).toBe(0);
+    expect((await written('parts/stopped.fast.scores.jsonl')).startsWith(kept)).toBe(true);
+    await tune(cases, 'whole.tuning');
+    expect(await written('parts.tuning')).toBe(await written('whole.tuning'));
   });
 
   test('says of each question why nothing was fitted, counts contradictions, and writes no file for nothing', async () => {
