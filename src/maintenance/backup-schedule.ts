@@ -2,7 +2,7 @@ import type { Log } from '../log/log.ts';
 import type { BackupState } from '../observability/metrics.ts';
 import type { Problems } from '../problems/problems.ts';
 import { BackupFailed, type BackupFile, type Backups } from '../store/backups.ts';
-import type { Clock } from '../time/clock.ts';
+import { type Clock, DAY_MS } from '../time/clock.ts';
 import type { BackupCommand } from './backup-command.ts';
 
 /**
@@ -26,7 +26,7 @@ interface ScheduleParts {
 /**
  * Makes a backup when the newest one is too old, so that restarts neither skip nor repeat one. The operator's
  * command gets each of them, one at a time; while it runs, further backups are made, and then it gets the
- * newest. A failure of either is reported as a problem and retried.
+ * newest. A failure of either is reported as a problem and retried, and so is a backup that takes too long.
  */
 export class BackupSchedule {
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -35,6 +35,8 @@ export class BackupSchedule {
   readonly #command: Tries;
   /** The path of the newest backup until the command has succeeded. */
   #untaken: string | null = null;
+  /** The monotonic time of the last report that a backup is late. */
+  #told_late_ms = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly parts: ScheduleParts) {
     const { clock, every_ms } = parts;
@@ -51,6 +53,7 @@ export class BackupSchedule {
 
   /** Makes a backup if one is due, and runs the command if it has not succeeded with it. Never rejects. */
   async look(): Promise<void> {
+    this.#reportIfLate();
     await this.#backup.run(
       () => this.#makeIfDue(),
       (error) => {
@@ -84,6 +87,16 @@ export class BackupSchedule {
     return 'done';
   }
 
+  /** Reports a backup that is under way since before the next one was due, at least once a day. */
+  #reportIfLate(): void {
+    const { clock, every_ms, backups } = this.parts;
+    const now_ms = clock.monotonic_ms();
+    const is_late = (this.#backup.running_since_ms ?? now_ms) <= now_ms - every_ms;
+    if (!is_late || now_ms - this.#told_late_ms < Math.min(every_ms, DAY_MS)) return;
+    this.#told_late_ms = now_ms;
+    this.#report(new BackupFailed(`A backup in ${backups.directory} does not end, and the next one is due.`));
+  }
+
   #report(error: unknown): void {
     if (this.#has_stopped) return;
     this.parts.problems.report({ request_id: null, step: 'backup', code: null, error });
@@ -108,7 +121,7 @@ type TryResult = 'done' | 'not needed';
 
 /** The tries of one piece of work: one at a time, and none soon after a failure. */
 class Tries {
-  #is_running = false;
+  #running_since_ms: number | null = null;
   #has_failed = false;
   #not_before_ms = Number.NEGATIVE_INFINITY;
 
@@ -117,6 +130,11 @@ class Tries {
     private readonly retry_after_ms: number,
   ) {}
 
+  /** The monotonic time at which the present try began; null without one. */
+  get running_since_ms(): number | null {
+    return this.#running_since_ms;
+  }
+
   /** True from a failure to the next success. */
   get has_failed(): boolean {
     return this.#has_failed;
@@ -124,8 +142,9 @@ class Tries {
 
   /** Does the work, unless it is under way or has just failed. Never rejects. */
   async run(work: () => Promise<TryResult>, onFailure: (error: unknown) => void): Promise<void> {
-    if (this.#is_running || this.clock.monotonic_ms() < this.#not_before_ms) return;
-    this.#is_running = true;
+    const now_ms = this.clock.monotonic_ms();
+    if (this.#running_since_ms !== null || now_ms < this.#not_before_ms) return;
+    this.#running_since_ms = now_ms;
     try {
       if ((await work()) === 'done') this.#has_failed = false;
     } catch (error) {
@@ -133,7 +152,7 @@ class Tries {
       this.#not_before_ms = this.clock.monotonic_ms() + this.retry_after_ms;
       onFailure(error);
     } finally {
-      this.#is_running = false;
+      this.#running_since_ms = null;
     }
   }
 }

@@ -9,8 +9,10 @@ import { BackupCommand } from '../../src/maintenance/backup-command.ts';
 import { BackupSchedule } from '../../src/maintenance/backup-schedule.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import type { Problem } from '../../src/problems/problems.ts';
+import type { Backups } from '../../src/store/backups.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
+import { Gate } from '../support/faults.ts';
 import { until } from '../upstreams/support.ts';
 
 const HOUR_MS = 3_600_000;
@@ -34,9 +36,12 @@ beforeEach(() => {
 afterEach(() => root.remove());
 
 /** A schedule as a process has it that has just started. */
-function schedule(command: BackupCommand | null = null): BackupSchedule {
+function schedule(
+  command: BackupCommand | null = null,
+  backups: Backups = new SqliteBackups(database, directory, KEPT),
+): BackupSchedule {
   return new BackupSchedule({
-    backups: new SqliteBackups(database, directory, KEPT),
+    backups,
     command,
     every_ms: EVERY_MS,
     clock,
@@ -93,6 +98,38 @@ test('a backup that fails is a problem, takes no old one away, and is tried agai
     newest: { at_ms: clock.now_ms(), bytes: statSync(join(directory, newest)).size },
     has_failed: false,
   });
+});
+
+test('a backup that does not end is told when the next one is due, and as long as it lasts', async () => {
+  const gate = new Gate();
+  const backups = new SqliteBackups(database, directory, KEPT);
+  const stuck: Backups = {
+    directory,
+    newest: (now_ms) => backups.newest(now_ms),
+    make: async (now_ms) => {
+      await gate.pass();
+      return await backups.make(now_ms);
+    },
+    stop: () => backups.stop(),
+  };
+  const one = schedule(null, stuck);
+  const under_way = one.look();
+  await gate.reached;
+  const told: number[] = [];
+  for (let hour = 0; hour < 13; hour += 1) {
+    await one.look();
+    told.push(problems.length);
+    clock.advance(HOUR_MS);
+  }
+  expect(told).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]);
+  expect(causesOf(problems[0]?.error)[0]).toMatchObject({
+    message: `A backup in ${directory} does not end, and the next one is due.`,
+  });
+  gate.open();
+  await under_way;
+  clock.advance(EVERY_MS);
+  await one.look();
+  expect(problems).toHaveLength(2);
 });
 
 test('a folder of backups that is gone is a state without a backup, and no failure of who asks', () => {

@@ -67,7 +67,7 @@ async function readInbox(services: ConsoleServices, operator: Actor): Promise<St
   return { count: waiting + failed, payments, models, upstreams, ...failures };
 }
 
-/** Returns the failures of the last 24 hours: those of backups, which are late then, and all others. */
+/** Returns the failures of the last 24 hours: backups that failed or do not end, and all others. */
 function failuresOf({ problems, clock }: ConsoleServices, operator: Actor) {
   const since_ms = clock.now_ms() - DAY_MS;
   const recent = listRecentProblems(problems, operator).filter(

@@ -93,7 +93,7 @@ function Failing({ models, upstreams }: Pick<Inbox, 'models' | 'upstreams'>) {
 
 function Failures({ backups, problems }: Pick<Inbox, 'backups' | 'problems'>) {
   const rows = [
-    { name: 'Backups that failed', ...backups },
+    { name: 'Backups that failed or are late', ...backups },
     { name: 'Problems', ...problems },
   ].filter(({ count }) => count > 0);
   if (rows.length === 0) return null;
