@@ -87,9 +87,9 @@ export function AuditLogView({
           loadMore={pages.loadMore}
           empty={
             action === '' ? (
-              <EmptyState title="Nothing was done yet">Every change will be listed here.</EmptyState>
+              <EmptyState title="No changes yet">Every change shows up here.</EmptyState>
             ) : (
-              <EmptyState title="Nothing of this kind was done">Choose another action.</EmptyState>
+              <EmptyState title="No changes of this kind">Choose another action.</EmptyState>
             )
           }
         />

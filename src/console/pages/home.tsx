@@ -21,8 +21,8 @@ export default function Home() {
       <PageHeader title="Your organizations" />
       {all.length === 0 ? (
         <div class="panel">
-          <EmptyState title="You are in no organization">
-            Ask a member of one to invite you by your e-mail address.
+          <EmptyState title="You are not in an organization yet">
+            Ask a member of one to invite your e-mail address.
           </EmptyState>
         </div>
       ) : (

@@ -20,11 +20,7 @@ export default function InvitationPage() {
   const [of_link] = useLinkToken();
   const token = of_link ?? keptInvitation()?.token ?? null;
   if (token !== null) return <Invited token={token} />;
-  return (
-    <EmptyState title="No invitation is open here">
-      Open the link in the mail of your invitation again.
-    </EmptyState>
-  );
+  return <EmptyState title="No invitation is open here">Open the link in your invitation again.</EmptyState>;
 }
 
 /** The refusals after which the link is useless. */
@@ -91,7 +87,7 @@ function JoinSignedIn({
     return (
       <Form submit="Sign out" onSubmit={() => signOut(INVITATION_PATH)}>
         <Notice tone="warning" title={`You are signed in as ${email}.`}>
-          The invitation is for {offered.email}: sign out, and go on with that address.
+          The invitation is for {offered.email}. Sign out, and continue with that address.
         </Notice>
       </Form>
     );

@@ -22,7 +22,7 @@ function RequestReset() {
     <>
       <PageHeader
         title="Reset your password"
-        description="By a link that is mailed to you. If you have one, open it again."
+        description="You get a link by mail. If you have one, open it again."
       />
       {sent_to === undefined ? (
         <Form
@@ -37,7 +37,7 @@ function RequestReset() {
           <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
         </Form>
       ) : (
-        <Notice tone="success" title="Look into your mailbox">
+        <Notice tone="success" title="Check your mailbox">
           If {sent_to} has an account here, a link to choose a new password is on its way.
         </Notice>
       )}

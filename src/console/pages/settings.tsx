@@ -35,7 +35,7 @@ export default function Settings(_: PageProps) {
 
 function Name({ here }: { readonly here: Organization }) {
   return (
-    <Section title="Name" description="Members see it, and whoever is invited.">
+    <Section title="Name" description="Members and invited people see it.">
       <div class="panel padded">
         <Form
           submit="Save name"
@@ -66,7 +66,7 @@ function Found() {
   return (
     <Section
       title="Another organization"
-      description="With members, projects, credit and limits of its own. You become its owner."
+      description="It has its own members, projects, credit and limits, and you own it."
     >
       <Button onClick={() => setOpen(true)}>Create an organization…</Button>
       <Dialog title="Create an organization" is_open={is_open} onClose={() => setOpen(false)}>
@@ -94,7 +94,7 @@ function Leave({ here, user_id }: { readonly here: Organization; readonly user_i
   const [is_open, setOpen] = useState(false);
   const members = useLoaded(() => call(api.organizations({ organization_id }).members.get()), []);
   return (
-    <Section title="Leave" description="Your membership ends; the organization stays.">
+    <Section title="Leave" description="You lose access, and the organization stays.">
       <LoadedView loaded={members} lines={1}>
         {({ items }) =>
           here.role === 'owner' && items.filter(({ role }) => role === 'owner').length === 1 ? (

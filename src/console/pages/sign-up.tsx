@@ -17,7 +17,7 @@ export default function SignUp() {
   if (sent_to !== undefined) {
     return (
       <>
-        <PageHeader title="Look into your mailbox" />
+        <PageHeader title="Check your mailbox" />
         <Notice tone="success" title={`A link was sent to ${sent_to}.`}>
           Open it to verify your address. It may take a minute to arrive.
         </Notice>

@@ -38,8 +38,8 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
         <CurrentPasswordField />
       </Form>
       <p>
-        Was it not you who signed up, or is the password forgotten? Set a new one by a mailed link: it
-        verifies your address too, and ends the old one.
+        Did you not sign up, or have you forgotten the password? Get a link by mail and set a new one, which
+        also verifies your address.
       </p>
       <p class="form-links">
         <a href="/console/sign-in">Sign in</a>
@@ -57,7 +57,7 @@ function RequestLink() {
     <>
       <PageHeader
         title="Verify your address"
-        description="By a link that is mailed to you. If you have one, open it again."
+        description="You get a link by mail. If you have one, open it again."
       />
       <Form
         submit="Send a new link"

@@ -67,7 +67,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await pressOn(page, page.getByRole('link', { name: 'Create an account' }));
     await shown(page, 'Create an account');
     await typeForm(page, { Name: NAME, 'E-mail': email, Password: PASSWORD });
-    await shown(page, 'Look into your mailbox');
+    await shown(page, 'Check your mailbox');
 
     await open(page, `/console/verify#token=${await mailedToken(made, email)}`);
     await shown(page, 'Verify your address');
@@ -118,7 +118,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await shown(page, 'Reset your password');
     const mails = made.mails.length;
     await typeForm(page, { 'E-mail': email });
-    await page.getByText('Look into your mailbox').waitFor();
+    await page.getByText('Check your mailbox').waitFor();
     while (made.mails.length === mails) await new Promise(setImmediate);
     await open(page, `/console/reset#token=${await mailedToken(made, email)}`);
     await shown(page, 'Choose a new password');
@@ -130,7 +130,9 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await shown(page, 'Your account');
     await pressOn(page, page.getByRole('button', { name: 'Delete account…' }));
     const dialog = page.getByRole('dialog', { name: 'Delete your account?' });
-    await dialog.getByText(`With it closes ${NAME}, where you are the only member.`).waitFor();
+    await dialog
+      .getByText(`This also closes ${NAME}, where you are the only member, and revokes its keys.`)
+      .waitFor();
     expect(await opened.seriousFindings()).toEqual([]);
     await page.keyboard.type(PASSWORD);
     await page.keyboard.press('Enter');
@@ -201,7 +203,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await open(page, '/console/sign-up');
     await shown(page, 'Create an account');
     await typeForm(page, { Name: 'Una', 'E-mail': email, Password: PASSWORD });
-    await shown(page, 'Look into your mailbox');
+    await shown(page, 'Check your mailbox');
     const first = await mailedToken(made, email);
     await open(page, '/console/sign-in');
     await signInAs(page, email, PASSWORD);

@@ -73,7 +73,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     await using opened = await open(ada);
     const { page } = opened;
     await page.getByText('Pay $5.00 more to reach Tier 1 at once.').waitFor();
-    await page.getByText('Payments and charges are listed here.').waitFor();
+    await page.getByText('Payments and charges show up here.').waitFor();
 
     const amount = page.getByLabel('Amount in dollars');
     const start = page.getByRole('button', { name: 'Start payment' });
@@ -100,7 +100,7 @@ describe.skipIf(program === null)('the page of billing', () => {
 
     await confirmManualPayment(made.service.accounts, OPERATOR, payment_id);
     await comeBack(opened);
-    await page.getByText('The organization is in Tier 1 now').waitFor();
+    await page.getByText('Your organization is now in Tier 1').waitFor();
     await pending.waitFor({ state: 'detached' });
     const history = page.getByRole('table', { name: 'Movements of credit' });
     await history.getByText('+$20.00').waitFor();
@@ -115,7 +115,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     await page.getByRole('button', { name: 'Got it' }).click();
     await page.reload();
     await history.waitFor();
-    expect(await page.getByText('The organization is in Tier 1 now').count()).toBe(0);
+    expect(await page.getByText('Your organization is now in Tier 1').count()).toBe(0);
     const changes = page.getByRole('table', { name: 'Tier changes' });
     await changes.getByText('Tier 0 to Tier 1').waitFor();
     await changes.getByText('because of a payment').waitFor();
@@ -176,7 +176,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     });
     await using opened = await open(bob);
     const { page } = opened;
-    await page.getByText('The organization fell to Tier 0').waitFor();
+    await page.getByText('Your organization fell to Tier 0').waitFor();
     await page.getByText('Requests are refused until more than $8.00 is paid.').waitFor();
     const refunds = page.getByRole('table', { name: 'Refunds' });
     await refunds.getByRole('cell', { name: '-$10.00' }).waitFor();
@@ -345,7 +345,7 @@ describe.skipIf(program === null)('the page of billing, with a provider', () => 
       });
       expect(called.status).toBe(200);
       await comeBack(opened);
-      await page.getByText('The organization is in Tier 1 now').waitFor();
+      await page.getByText('Your organization is now in Tier 1').waitFor();
       expect(await page.getByRole('definition').first().textContent()).toBe('$12.50');
       expect(opened.complaints).toEqual([]);
     } finally {

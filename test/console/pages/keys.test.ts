@@ -164,17 +164,17 @@ describe.skipIf(program === null)('the page of keys', () => {
     }
     await using opened = await visit(browser, made, pathOf(organization_id), { person: mary, view: PHONE });
     const { page } = opened;
-    await page.getByText('1 more key can be created.').waitFor();
+    await page.getByText('You can create 1 more key.').waitFor();
     await page.getByRole('button', { name: 'Create key' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('This is the last key that can be created.').waitFor();
+    await dialog.getByText('This is the last key that you can create.').waitFor();
     await dialog.getByLabel('Name').fill('The hundredth');
     // Somebody else is faster.
     await createKey(accounts, OPERATOR, { project_id, name: 'Faster' });
     await dialog.getByRole('button', { name: 'Create key' }).click();
     await dialog.getByText('The organization has 100 active API keys: revoke one first.').waitFor();
     await page.reload();
-    await page.getByText('The organization has 100 active keys, as many as it may.').waitFor();
+    await page.getByText('You have 100 active keys, which is the limit.').waitFor();
     expect(await page.getByRole('button', { name: 'Create key' }).isDisabled()).toBe(true);
     expect(await listKeys(accounts, OPERATOR, { organization_id })).toHaveLength(100);
   });

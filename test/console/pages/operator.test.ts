@@ -225,7 +225,7 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     await press(page, 'Confirm the payment of $20.00');
     await press(page, 'Confirm $20.00');
     await tile(page, 'Credit').getByText('$50.00').waitFor();
-    await page.getByText('No payment waits').waitFor();
+    await page.getByText('No open payments').waitFor();
 
     await press(page, 'Change limits…');
     await dialog(page).getByLabel('Minimum tier').fill('2');
@@ -415,7 +415,7 @@ describe.skipIf(program === null)('the pages of the operator', () => {
   });
 
   test.each([
-    ['audit', 'Shown is the last one of this node, which answers the page.'],
+    ['audit', 'You see the last one of the node that answers this page.'],
     ['problems', "The last failures that were the service's own fault, on this node, since its start."],
     ['live', 'The last five minutes of this node by the second'],
     ['models', 'State, load and reloads are those of this node.'],
@@ -462,7 +462,7 @@ describe.skipIf(program === null)('the audit log of an organization', () => {
     await page.getByText('Created a project.').waitFor();
     expect(await page.getByText('Created an API key.').count()).toBe(0);
     await page.getByLabel('Action').selectOption('Revoked an API key');
-    await page.getByText('Nothing of this kind was done').waitFor();
+    await page.getByText('No changes of this kind').waitFor();
   });
 
   test('is not offered to a reader', async () => {

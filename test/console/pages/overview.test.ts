@@ -73,7 +73,7 @@ describe.skipIf(program === null)('the start of the console', () => {
     const asked = Bun.spawn(['sh', '-c', (command ?? '').replace('your key', key)], { stderr: 'ignore' });
     expect(await new Response(asked.stdout).json()).toMatchObject({ answers: { refund: {} } });
     await comeBack(opened);
-    await page.getByText('First steps are done').waitFor();
+    await page.getByText('Your first answer came').waitFor();
     expect(await steps.count()).toBe(0);
     const tile = page.locator('.tile').filter({ hasText: 'Requests today' });
     await tile.getByText('1', { exact: true }).waitFor();
@@ -187,7 +187,7 @@ describe.skipIf(program === null)('the start of the console', () => {
       }
       for (const view of VIEWS) {
         await using opened = await visit(browser, made, overviewPath(erin), { person: erin, view });
-        await opened.page.getByText(state === 'new' ? 'Three steps' : 'First steps are done').waitFor();
+        await opened.page.getByText(state === 'new' ? 'Three steps' : 'Your first answer came').waitFor();
         await opened.page.getByText(state === 'new' ? 'No project is near' : '$0.52925 of').waitFor();
         await opened.page.getByText('Requests today').waitFor();
         await opened.photograph(`overview-${state}-${view.name}`);

@@ -102,7 +102,7 @@ describe.skipIf(program === null)('the command palette', () => {
     await page.keyboard.press('ArrowUp');
     expect(await chosen.count()).toBe(1);
     await page.keyboard.type('zzzz');
-    await page.getByText('Nothing is found.').waitFor();
+    await page.getByText('No results.').waitFor();
     await page.keyboard.press('Enter');
     expect(await page.getByRole('dialog').isVisible()).toBe(true);
   });

@@ -166,7 +166,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await page.getByRole('button', { name: 'Saved requests (1)' }).waitFor();
     expect(await record(page).inputValue()).toBe('A draft of today.');
     await page.evaluate(`location.hash = 'request=AAAA'`);
-    await page.getByText('The link has no request that can be read.').waitFor();
+    await page.getByText('This link has no request that can be read.').waitFor();
   });
 
   test('one switch deletes all of it, and keeps nothing from then on', async () => {

@@ -101,7 +101,7 @@ describe.skipIf(program === null)('the usage page', () => {
     query = '',
     view: View = DESKTOP,
     organization_id = ada.organization_id,
-    text = 'What was asked',
+    text = 'What you asked',
   ): Promise<ConsolePage> => {
     const opened = await browser.page(view);
     await show(opened, person, organization_id, query);
@@ -373,7 +373,7 @@ describe.skipIf(program === null)('the usage page', () => {
     expect((await exported(page)).map((line) => line.split(',').at(-1))).toEqual(['request_id', oldest]);
     await find.fill('req_none');
     await find.press('Enter');
-    await page.getByText('There is no such request').waitFor();
+    await page.getByText('Request not found').waitFor();
     await page.getByRole('button', { name: 'Show all requests' }).click();
     await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
   });
@@ -392,7 +392,7 @@ describe.skipIf(program === null)('the usage page', () => {
     await tile(page, 'Requests', ROLLED_UP_REQUESTS.toLocaleString('en-US'));
     await tile(page, 'Median latency', '–');
     await page.getByText('All of these requests are kept as daily totals').waitFor();
-    await page.getByText('No single requests are left of this time').waitFor();
+    await page.getByText('Only daily totals are left of this time').waitFor();
     expect(await opened.seriousFindings()).toEqual([]);
     await opened.photograph('usage-rolled-up');
   });
@@ -413,7 +413,7 @@ describe.skipIf(program === null)('the usage page', () => {
     const { page } = opened;
     await page.getByText('No requests in this time').waitFor();
     await page.getByRole('button', { name: 'Show all time' }).click();
-    await page.getByText('Nothing was asked yet').waitFor();
+    await page.getByText('No requests yet').waitFor();
     expect(await page.getByRole('link', { name: 'API keys' }).getAttribute('href')).toBe(
       `/console/o/${grace.organization_id}/keys`,
     );

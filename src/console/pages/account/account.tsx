@@ -60,7 +60,7 @@ export default function Account() {
 function Password() {
   const [changes, setChanges] = useState(0);
   return (
-    <Section title="Password" description="A change ends every other session.">
+    <Section title="Password" description="Changing it signs you out everywhere else.">
       <div class="panel padded">
         {/* Another key is an empty form. */}
         <Form
@@ -164,7 +164,10 @@ function Sessions() {
 function DeleteAccount() {
   const [is_open, setOpen] = useState(false);
   return (
-    <Section title="Delete account" description="Your memberships end. Keys that you created go on working.">
+    <Section
+      title="Delete account"
+      description="You leave all your organizations. Keys that you created keep working."
+    >
       <div>
         <Button kind="danger" onClick={() => setOpen(true)}>
           Delete account…
@@ -205,12 +208,12 @@ function DeletionPreview() {
         <>
           {closes.length > 0 && (
             <p>
-              With it closes {closes.map(({ name }) => name).join(', ')}, where you are the only member. Keys
-              there are revoked.
+              This also closes {closes.map(({ name }) => name).join(', ')}, where you are the only member, and
+              revokes its keys.
             </p>
           )}
           {prevented_by.map(({ id, name, reason }) => (
-            <Notice key={id} tone="warning" title={`${name} prevents it`}>
+            <Notice key={id} tone="warning" title={`You cannot leave ${name} yet`}>
               {PREVENTIONS[reason]}
             </Notice>
           ))}

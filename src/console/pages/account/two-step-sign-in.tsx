@@ -33,7 +33,7 @@ export function TwoStepSignIn() {
     await status.reload();
   };
   return (
-    <Section title={TITLE} description="A code from your phone beside the password.">
+    <Section title={TITLE} description="Sign in with your password and a code from your phone.">
       <LoadedView loaded={status} lines={1}>
         {({ is_on, recovery_codes_left }) =>
           is_on ? (

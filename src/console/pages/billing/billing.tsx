@@ -26,7 +26,10 @@ export default function Billing({ params: { organization_id = '' } }: PageProps)
   useRefresh(billing.reload, (billing.data?.pending.length ?? 0) > 0);
   return (
     <>
-      <PageHeader title="Billing" description="Requests are prepaid: each takes its cost off this credit." />
+      <PageHeader
+        title="Billing"
+        description="You pay in advance. Each request takes its cost from your credit."
+      />
       <LoadedView loaded={billing} lines={8}>
         {(facts) => (
           <>
@@ -81,8 +84,8 @@ function BalanceNotice({ facts: { credit_micros, tier } }: { readonly facts: Bil
   }
   if (credit_micros === 0 && tier > 0) {
     return (
-      <Notice tone="warning" title="There is no credit left">
-        Requests are refused until credit is added.
+      <Notice tone="warning" title="You are out of credit">
+        Requests are refused until somebody adds credit.
       </Notice>
     );
   }

@@ -39,7 +39,7 @@ export function History({
   return (
     <Section
       title="History"
-      description="Every movement of credit. Days are UTC."
+      description="Every payment, refund and charge. Days are UTC."
       actions={
         <SegmentedControl
           label="Charges by"
@@ -60,7 +60,7 @@ export function History({
           keyOf={({ entry_id }) => String(entry_id)}
           is_loading={movements.is_loading}
           loadMore={movements.loadMore}
-          empty={<EmptyState title="No transactions yet">Payments and charges are listed here.</EmptyState>}
+          empty={<EmptyState title="No transactions yet">Payments and charges show up here.</EmptyState>}
           columns={[
             {
               title: 'What',

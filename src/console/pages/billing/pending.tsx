@@ -49,12 +49,12 @@ export function Pending({ organization_id, facts, onCanceled }: PendingProps) {
     });
   }
   return (
-    <Section title="Waiting for payment" description="This list follows by itself.">
+    <Section title="Waiting for payment" description="This list updates by itself.">
       <Table
         caption="Waiting for payment"
         rows={facts.pending}
         keyOf={({ id }) => id}
-        empty={<EmptyState title="Nothing waits" />}
+        empty={<EmptyState title="No open payments" />}
         columns={columns}
       />
       <HowToPay payment={told} onClose={() => setTold(undefined)} />

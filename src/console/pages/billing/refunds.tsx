@@ -14,7 +14,7 @@ const STATUSES: Readonly<Record<string, 'success' | 'warning'>> = {
 /** The refunds, and their reversals. */
 export function Refunds({ refunds }: Pick<BillingFacts, 'refunds'>) {
   return (
-    <Section title="Refunds" description="A refund takes its amount off the credit.">
+    <Section title="Refunds" description="A refund takes its amount from your credit.">
       {refunds.length === 0 ? (
         <p class="muted">No refunds yet.</p>
       ) : (

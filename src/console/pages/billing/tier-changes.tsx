@@ -9,7 +9,7 @@ import { TIER_REASONS } from './tier-reasons.ts';
 export function TierChanges({ tier_changes }: Pick<BillingFacts, 'tier_changes'>) {
   if (tier_changes.length === 0) return null;
   return (
-    <Section title="Tier changes" description="The tier decides the limits of requests and top-ups.">
+    <Section title="Tier changes" description="Your tier sets your limits and your largest top-up.">
       <Table
         caption="Tier changes"
         rows={tier_changes}

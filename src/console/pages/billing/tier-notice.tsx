@@ -34,7 +34,7 @@ export function TierNotice({
     <Notice
       tone={is_lower ? 'warning' : 'success'}
       title={
-        is_lower ? `The organization fell to Tier ${to_tier}` : `The organization is in Tier ${to_tier} now`
+        is_lower ? `Your organization fell to Tier ${to_tier}` : `Your organization is now in Tier ${to_tier}`
       }
       actions={
         <Button size="small" onClick={close}>

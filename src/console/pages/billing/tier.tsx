@@ -27,10 +27,10 @@ export function Tier({ facts }: { readonly facts: BillingFacts }) {
       title={`Tier ${tier}`}
       description={
         tier === 0
-          ? 'Requests are answered from Tier 1 on.'
+          ? 'The API opens in Tier 1.'
           : minimum_tier === tier
             ? 'The operator set this tier.'
-            : 'Limits rise with what is paid in all, and with the days since the first payment.'
+            : 'Limits rise with what you have paid in total, and with the days since your first payment.'
       }
     >
       <div class="stack">
@@ -40,7 +40,7 @@ export function Tier({ facts }: { readonly facts: BillingFacts }) {
           <div class="panel padded stack">
             <p>{reachSentence(next_tier, Date.now())}</p>
             <Meter
-              label={`Paid in all, for Tier ${next_tier.tier}`}
+              label={`Paid in total, for Tier ${next_tier.tier}`}
               value={Math.max(0, facts.paid_micros)}
               limit={next_tier.paid_micros}
               format={formatMoney}
@@ -48,7 +48,7 @@ export function Tier({ facts }: { readonly facts: BillingFacts }) {
             />
             {next_tier.days > 0 && (
               <Meter
-                label="Days since the first payment"
+                label="Days since your first payment"
                 value={daysPassed(next_tier, Date.now())}
                 limit={next_tier.days}
                 format={formatNumber}

@@ -28,8 +28,8 @@ export function TopUp({ organization_id, terms, onStarted }: TopUpProps) {
       title="Add credit"
       description={
         is_manual
-          ? 'Whoever runs this service confirms each payment by hand; credit comes with the confirmation.'
-          : 'You pay at the checkout of the payment provider; credit comes as soon as the payment has arrived.'
+          ? 'The operator of this service confirms each payment by hand. Your credit comes with the confirmation.'
+          : 'You pay at the checkout of the payment provider. Your credit comes as soon as the payment arrives.'
       }
     >
       <div class="panel padded">
@@ -82,8 +82,8 @@ export function HowToPay({
       {payment !== undefined && (
         <>
           <p>
-            Pay <strong class="number">{formatMoney(payment.amount_micros)}</strong> to whoever runs this
-            service, the way they told you, and name this payment:
+            Pay <strong class="number">{formatMoney(payment.amount_micros)}</strong> to the operator of this
+            service, the way they told you, and give this id as the reference:
           </p>
           <CopyText text={payment.id} label="Copy id" />
           <p>When the money is there, the credit is yours. Until then the payment is listed as waiting.</p>

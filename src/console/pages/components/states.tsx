@@ -60,7 +60,7 @@ export function NotFoundState() {
       title="There is nothing here"
       actions={<ButtonLink href="/console">Go to the start</ButtonLink>}
     >
-      The address is wrong, or what it names is gone or not yours to see.
+      The address is wrong, or you may not see what is here.
     </EmptyState>
   );
 }

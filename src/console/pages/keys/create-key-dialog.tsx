@@ -86,7 +86,7 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
       <TextField
         label="Name"
         name="name"
-        help="What will use it, such as the name of a program."
+        help="For example, the program that will use it."
         length_max={100}
         autocomplete="off"
         is_required
@@ -95,10 +95,10 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
         label="Project"
         name="project_id"
         options={projects.map(({ id, name }) => ({ value: id, label: name }))}
-        help="Its usage counts there. This cannot be changed later."
+        help="Its usage counts there. You cannot change this later."
       />
       <LifetimeField />
-      {left === 1 && <Notice tone="warning" title="This is the last key that can be created." />}
+      {left === 1 && <Notice tone="warning" title="This is the last key that you can create." />}
     </Form>
   );
 }
@@ -117,7 +117,7 @@ export function ShownOnce({
 }) {
   return (
     <>
-      <Notice tone="warning" title="It is shown this once.">
+      <Notice tone="warning" title="You will not see it again.">
         Keep it on your server, never in a page or an app. If it is lost, revoke {name} and create another.
       </Notice>
       <CopyText text={key} label="Copy" onCopied={onCopied} />

@@ -23,14 +23,7 @@ export const OVERLAPS = [
 
 /** The field for the lifetime of a key, from now on. */
 export function LifetimeField() {
-  return (
-    <Select
-      label="Expires"
-      name="lifetime"
-      options={LIFETIMES}
-      help="From then on it is refused, as a revoked key is."
-    />
-  );
+  return <Select label="Expires" name="lifetime" options={LIFETIMES} help="The key stops working then." />;
 }
 
 /** Returns the time at which a key with that lifetime expires; null for never. */

@@ -101,14 +101,14 @@ export default function Keys({ params: { organization_id = '' } }: PageProps) {
 function KeysLeft({ active_max, left }: { readonly active_max: number; readonly left: number }) {
   if (left <= 0) {
     return (
-      <Notice tone="warning" title={`The organization has ${active_max} active keys, as many as it may.`}>
-        Revoke a key that is not used any more before you create another.
+      <Notice tone="warning" title={`You have ${active_max} active keys, which is the limit.`}>
+        Revoke one that you no longer use to create another.
       </Notice>
     );
   }
   return (
-    <Notice title={`${formatCount(left, 'more key')} can be created.`}>
-      An organization may have {active_max} active keys over all its projects.
+    <Notice title={`You can create ${formatCount(left, 'more key')}.`}>
+      The limit is {active_max} active keys across all projects.
     </Notice>
   );
 }
@@ -159,7 +159,7 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
         empty={
           keys.length > 0 ? (
             <EmptyState
-              title="No key is found"
+              title="No matching keys"
               actions={<Button onClick={() => setSearch('')}>Show all keys</Button>}
             />
           ) : may('create_keys') ? (
@@ -303,7 +303,7 @@ function RevokedKeys({ organization_id }: { readonly organization_id: string }) 
           is_loading={revoked.is_loading}
           loadMore={revoked.loadMore}
           empty={
-            <EmptyState title="No key was revoked yet">
+            <EmptyState title="No revoked keys">
               A key that is revoked or has expired, or whose project is archived, stays listed here.
             </EmptyState>
           }

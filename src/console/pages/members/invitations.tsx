@@ -41,7 +41,7 @@ export function Invitations({
       }
     });
   return (
-    <Section title="Open invitations" description="Sent, and not accepted yet.">
+    <Section title="Open invitations" description="Sent, but not accepted yet.">
       <LoadedView loaded={invitations} lines={2}>
         {({ items }) => (
           <Table

@@ -34,8 +34,7 @@ export function LeaveDialog({
       }}
     >
       <p>
-        You will see nothing of it any more. Keys that you created go on working, open invitations that you
-        sent end.
+        You lose access at once. Keys that you created keep working, and open invitations that you sent end.
       </p>
       <p>To come back, you need an invitation.</p>
     </ConfirmDialog>

@@ -68,7 +68,7 @@ function RoleForm({
       <RoleField own_role={own_role} value={role} onChange={setRole} />
       {is_self && role !== member.role && (
         <Notice tone="warning" title="This is your own role.">
-          Somebody else must give it back to you.
+          Only somebody else can give it back to you.
         </Notice>
       )}
       {ROLES.some((one) => mayInviteAs(member.role, one) && !mayInviteAs(role, one)) && (
@@ -98,7 +98,7 @@ export function RemoveDialog({ organization_id, member, onDone, onClose }: Membe
         end.
       </p>
       <p>
-        Keys that they created go on working: revoke those that they know on the{' '}
+        Keys that they created keep working. Revoke those that they know on the{' '}
         <a href={organizationPath(organization_id, 'keys')}>keys page</a>.
       </p>
     </ConfirmDialog>

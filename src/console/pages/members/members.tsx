@@ -48,7 +48,7 @@ function MembersOf({ here, own_user_id }: { readonly here: Organization; readonl
     <>
       <PageHeader
         title="Members"
-        description="Who belongs to the organization, and what each may do."
+        description="Who is in your organization, and what they may do."
         actions={
           may_manage && (
             <Button kind="primary" onClick={() => setOpen({ dialog: 'invite' })}>
@@ -171,7 +171,7 @@ function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
       />
       {owners === 1 && (
         <p class="table-note">
-          An organization keeps at least one owner: the only one can neither leave nor take another role.
+          Every organization needs an owner, so the last one cannot leave or change roles.
         </p>
       )}
     </>

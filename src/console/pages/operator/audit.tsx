@@ -34,14 +34,14 @@ export default function AuditPage() {
   const begin = () =>
     attempt(async () => {
       const { has_begun } = await call(api.operator.audit.post());
-      if (!has_begun) showToast('An audit goes on already.');
+      if (!has_begun) showToast('An audit is already running.');
       await audit.reload();
     });
   return (
     <>
       <PageHeader
         title="Ledger audit"
-        description="Checks that every balance, hold and charge adds up. One node runs it every hour, beside the requests. Shown is the last one of this node, which answers the page."
+        description="Checks that every balance, hold and charge adds up. One node runs it every hour, beside the requests. You see the last one of the node that answers this page."
         actions={
           <Button kind="primary" is_busy={is_running} onClick={begin}>
             Audit now

@@ -15,13 +15,13 @@ export default function OperatorInbox() {
     <>
       <PageHeader
         title="Inbox"
-        description="All that waits for you, of all organizations. It follows by itself."
+        description="Everything that needs you, across all organizations. It updates by itself."
       />
       <LoadedView loaded={inbox}>
         {(found) =>
           found.count === 0 ? (
             <div class="panel">
-              <EmptyState title="Nothing waits for you">
+              <EmptyState title="Nothing needs you">
                 Payments to confirm, failing models and upstreams, late backups and problems appear here.
               </EmptyState>
             </div>

@@ -24,7 +24,9 @@ export default function LivePage() {
       <PageHeader
         title="Live"
         description={
-          is_paused ? 'Paused.' : 'The last five minutes of this node by the second, every two seconds anew.'
+          is_paused
+            ? 'Paused.'
+            : 'The last five minutes of this node by the second, updated every two seconds.'
         }
         actions={<Button onClick={() => setPaused(!is_paused)}>{is_paused ? 'Go on' : 'Pause'}</Button>}
       />

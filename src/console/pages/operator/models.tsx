@@ -117,13 +117,13 @@ function state({ status, has_weights, engine, reload }: Model) {
           <Badge>{has_weights ? 'Closed' : 'Coming soon'}</Badge>
         )}
         {now !== null && <Badge tone={now.tone}>{now.text}</Badge>}
-        {reload?.state === 'running' && <Badge tone="info">Loading anew</Badge>}
+        {reload?.state === 'running' && <Badge tone="info">Reloading</Badge>}
       </span>
       {engine?.load_error != null && <span class="field-error">{engine.load_error}</span>}
-      {reload?.state === 'failed' && <span class="field-error">Not loaded anew: {reload.error}</span>}
+      {reload?.state === 'failed' && <span class="field-error">Reload failed: {reload.error}</span>}
       {reload?.state === 'done' && reload.ended_at_ms !== null && (
         <span class="muted">
-          Loaded anew <Time time_ms={reload.ended_at_ms} />
+          Reloaded <Time time_ms={reload.ended_at_ms} />
         </span>
       )}
     </span>
@@ -210,14 +210,14 @@ function ModelDialogs({
         <p>Everybody can ask it at its price. It is loaded with its first request.</p>
       </ConfirmDialog>
       <ConfirmDialog
-        title={`Load ${id} anew?`}
+        title={`Reload ${id}?`}
         action="Reload model"
         is_dangerous={false}
         is_open={asked?.what === 'reload'}
         onClose={onClose}
         onConfirm={async () => {
           await call(reload.post({ id }));
-          await onDone(`${id} is being loaded anew.`);
+          await onDone(`${id} is reloading.`);
         }}
       >
         <p>

@@ -88,7 +88,7 @@ function Facts({ organization }: { readonly organization: WholeOrganization }) {
     <dl class="tiles">
       <Tile title="Credit" value={formatMoney(credit_micros)} />
       <Tile title={`Held by ${formatCount(open_holds, 'request')}`} value={formatMoney(held_micros)} />
-      <Tile title="Paid in all" value={formatMoney(paid_micros)} />
+      <Tile title="Paid in total" value={formatMoney(paid_micros)} />
       <Tile title="Tier" value={tier_in_force} />
       <Tile title="Last used" value={<Time time_ms={last_used_at_ms} />} />
     </dl>

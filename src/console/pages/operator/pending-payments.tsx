@@ -30,9 +30,7 @@ export function PendingPayments({
         caption="Payments that wait"
         rows={organization.pending}
         keyOf={({ id }) => id}
-        empty={
-          <EmptyState title="No payment waits">A started top-up stands here until it is paid.</EmptyState>
-        }
+        empty={<EmptyState title="No open payments">Top-ups show up here until they are paid.</EmptyState>}
         columns={[
           { title: 'Payment', is_name: true, cell: ({ id }) => <code class="wrap">{id}</code> },
           { title: 'Kind', cell: ({ kind }) => (kind === 'refund' ? 'Refund' : 'Top-up') },

@@ -56,7 +56,7 @@ export default function Problems() {
                 ),
               },
               { title: 'Step', cell: ({ step }) => step.replaceAll('_', ' ') },
-              { title: 'Told the client', cell: ({ code }) => code ?? <span class="muted">Nothing</span> },
+              { title: 'Sent to the client', cell: ({ code }) => code ?? <span class="muted">Nothing</span> },
               { title: 'Model', cell: ({ model }) => model ?? '' },
               {
                 title: 'Request',

@@ -30,8 +30,7 @@ export function FirstSteps({ organization_id, steps }: StepsProps) {
     return (
       <details class="quiet-details">
         <summary>
-          First steps are done, the first answer came <Time time_ms={steps.first_answer_at_ms} />. Show the
-          command again
+          Your first answer came <Time time_ms={steps.first_answer_at_ms} />. Show the command again
         </summary>
         <CopyText text={curlLine(location.origin)} is_block />
       </details>
@@ -43,7 +42,7 @@ export function FirstSteps({ organization_id, steps }: StepsProps) {
     </ButtonLink>
   );
   return (
-    <Section title="First steps" description="Three steps to the first answer. They tick themselves off.">
+    <Section title="First steps" description="Three steps to your first answer. Each ticks itself off.">
       <ol class="panel steps">
         <Step title="Add credit" done_at_ms={steps.credit_added_at_ms}>
           <p>Requests are paid from credit; $5.00 is enough for the first ones.</p>

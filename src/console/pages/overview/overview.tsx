@@ -51,7 +51,7 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
         {(data) => <FirstSteps organization_id={organization_id} steps={data} />}
       </LoadedView>
       <Section
-        title="Use"
+        title="Usage"
         description="Days and months are UTC."
         actions={<a href={organizationPath(organization_id, 'usage')}>All usage</a>}
       >
@@ -102,10 +102,10 @@ function Summary({
       {(credit.available_micros < 0 || (credit.available_micros === 0 && credit.tier > 0)) && (
         <Notice
           tone="warning"
-          title="There is no credit left"
+          title="You are out of credit"
           actions={may('top_up') ? <ButtonLink href={billing}>Add credit</ButtonLink> : undefined}
         >
-          Requests are refused until credit is added.
+          Requests are refused until somebody adds credit.
         </Notice>
       )}
       <dl class="tiles">

@@ -24,7 +24,7 @@ export function RequestChart({ organization_id }: { readonly organization_id: st
       {(data) =>
         data.totals.requests === 0 ? (
           <div class="panel">
-            <EmptyState title="No requests in the last 7 days">They will be drawn here.</EmptyState>
+            <EmptyState title="No requests in the last 7 days">New requests show up here.</EmptyState>
           </div>
         ) : (
           <GroupedChart

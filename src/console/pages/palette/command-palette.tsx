@@ -99,7 +99,7 @@ function Search({ here, pages, onClose }: Omit<CommandPaletteProps, 'is_open'>) 
         ))}
       </div>
       <p class="muted" role="status">
-        {found.length === 0 ? (loaded.is_loading ? 'Searching…' : 'Nothing is found.') : ''}
+        {found.length === 0 ? (loaded.is_loading ? 'Searching…' : 'No results.') : ''}
       </p>
     </div>
   );

@@ -17,23 +17,23 @@ export function MissingParts({
       {keys.length === 0 && (
         <Notice
           tone="warning"
-          title="There is no API key yet."
+          title="You need an API key first."
           actions={
             <ButtonLink kind="primary" href={organizationPath(organization_id, 'keys')}>
               Create a key
             </ButtonLink>
           }
         >
-          This page asks with a key of the organization, so that its project pays and shows the usage.
+          The playground asks with one of your keys. Its project pays and shows the usage.
         </Notice>
       )}
       {!can_pay && (
         <Notice
           tone="warning"
-          title="There is no credit to ask with."
+          title="You need credit to ask."
           actions={<CreditLink organization_id={organization_id} />}
         >
-          Every answer is paid from the organization's credit. An example costs less than a tenth of a cent.
+          Answers are paid from your organization's credit. An example costs less than a tenth of a cent.
         </Notice>
       )}
     </>

@@ -48,7 +48,7 @@ export function Results({
         >
           {onRecorded === null
             ? 'Run the request: every option of every question gets a probability.'
-            : 'What an answer looks like, before there are a key and credit to ask with.'}
+            : 'See what an answer looks like before you have a key and credit.'}
         </EmptyState>
       </div>
     );
@@ -208,7 +208,7 @@ function Trouble({
   if (outcome.state === 'warming_up') {
     return (
       <Notice tone="warning" title="The model is warming up.">
-        It was asleep. The request is asked once more when it is ready; nothing is charged until then.
+        It was idle. Your request is sent again when it is ready, and nothing is charged until then.
       </Notice>
     );
   }
@@ -239,8 +239,8 @@ function LongWait({ since_ms }: { readonly since_ms: number }) {
   if (now_ms - since_ms < LONG_MS) return null;
   return (
     <Notice title="This takes longer than usual.">
-      After a quiet time the model is loaded first, which can take a minute or more. A long record, or many
-      questions, take longer too.
+      A model that was idle loads first, which can take a minute or more. Long records and many questions take
+      longer, too.
     </Notice>
   );
 }

@@ -220,8 +220,8 @@ export function Workbench({
         </div>
       </div>
       {linked === 'unreadable' && (
-        <Notice tone="warning" title="The link has no request that can be read.">
-          It may have been cut on its way. Ask for it again.
+        <Notice tone="warning" title="This link has no request that can be read.">
+          It may have been cut off. Ask for it again.
         </Notice>
       )}
       <div class="playground">

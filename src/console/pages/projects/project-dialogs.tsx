@@ -100,7 +100,7 @@ export function EditProjectDialog({
             inputmode="decimal"
             autocomplete="off"
             value={enteredText(project.spend_limit_micros)}
-            help="Requests that would go beyond it are refused until the next month (UTC). Empty: no limit."
+            help="Requests beyond it are refused until next month (UTC). Leave it empty for no limit."
           />
         </Form>
       )}

@@ -42,7 +42,7 @@ export default function Projects({ params: { organization_id = '' } }: PageProps
     <>
       <PageHeader
         title="Projects"
-        description="A project groups keys and usage, and may have a monthly spend limit."
+        description="Group keys and their usage, and limit what each group spends in a month."
         actions={
           may('manage_projects') && (
             <Button kind="primary" onClick={() => setOpen({ dialog: 'create' })}>
@@ -116,7 +116,7 @@ function ActiveProjects({
       empty={
         <EmptyState title="No active projects">
           {may('manage_projects')
-            ? 'Keys belong to a project: create one to make keys.'
+            ? 'Create a project first, and then its keys.'
             : 'Owners and admins can create projects.'}
         </EmptyState>
       }
@@ -156,8 +156,8 @@ function ArchivedProjects({ organization_id }: { readonly organization_id: strin
           rows={items.toSorted((one, other) => (other.archived_at_ms ?? 0) - (one.archived_at_ms ?? 0))}
           keyOf={({ id }) => id}
           empty={
-            <EmptyState title="No project was archived yet">
-              Archived projects keep their usage, and stay listed here.
+            <EmptyState title="No archived projects">
+              Projects that you archive stay here, with their usage.
             </EmptyState>
           }
           columns={[

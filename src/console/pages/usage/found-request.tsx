@@ -26,9 +26,9 @@ export function FoundRequest({
       <LoadedView loaded={found}>
         {({ items: [request] }) =>
           request === undefined ? (
-            <EmptyState title="There is no such request">
-              Nothing of this organization has the id <code>{request_id}</code>. A request that was refused
-              before it reached the model is not kept, and one of a rolled-up day has no row any more.
+            <EmptyState title="Request not found">
+              Your organization has no request with the id <code>{request_id}</code>. Requests that were
+              refused before they reached the model are not kept, and old ones only as daily totals.
             </EmptyState>
           ) : (
             <>

@@ -14,7 +14,7 @@ export function RefusedRequests({ organization_id }: { readonly organization_id:
   return (
     <Section
       title="Refused requests"
-      description="The last 24 hours, since the service started. They cost nothing, and most are in no chart."
+      description="In the last 24 hours, or since the service started. They cost nothing, and most are not in the charts."
       actions={<a href="/docs/errors">All error codes</a>}
     >
       <LoadedView loaded={refused} lines={2}>

@@ -126,8 +126,8 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
               is_wide
               loadMore={requests.loadMore}
               empty={
-                <EmptyState title="No single requests are left of this time">
-                  They were rolled up into daily totals, which the charts show.
+                <EmptyState title="Only daily totals are left of this time">
+                  The charts show them. Single requests are no longer kept.
                 </EmptyState>
               }
             />
@@ -149,7 +149,11 @@ function NoRequests({
   show,
 }: Pick<OverviewProps, 'organization_id' | 'view' | 'show'>) {
   if (isFiltered(view)) {
-    return <EmptyState title="No request matches these filters">Choose others, or a longer time.</EmptyState>;
+    return (
+      <EmptyState title="No request matches these filters">
+        Change the filters, or choose a longer time.
+      </EmptyState>
+    );
   }
   if (view.span !== 'all' || view.zoom !== null) {
     return (
@@ -161,10 +165,10 @@ function NoRequests({
   }
   return (
     <EmptyState
-      title="Nothing was asked yet"
+      title="No requests yet"
       actions={<ButtonLink href={organizationPath(organization_id, 'keys')}>API keys</ButtonLink>}
     >
-      Create an API key and send a first request: it shows up here at once.
+      Create an API key and send a request. It shows up here at once.
     </EmptyState>
   );
 }
@@ -175,7 +179,7 @@ function RolledUpNotice({ totals: { requests, rolled_up_requests } }: { readonly
     rolled_up_requests === requests ? 'All of these' : `${formatNumber(rolled_up_requests)} of these`;
   return (
     <Notice title={`${which} requests are kept as daily totals`}>
-      They count in totals and charts, but have no latency, and no rows below or in the export.
+      They count in the totals and charts, without latency, and are not listed below or exported.
     </Notice>
   );
 }

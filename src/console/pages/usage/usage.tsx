@@ -23,7 +23,7 @@ export default function Usage({ params }: PageProps) {
     <>
       <PageHeader
         title="Usage"
-        description="What was asked, what it cost, and how long it took. Days are UTC."
+        description="What you asked, what it cost, and how long it took. Days are UTC."
         actions={
           <>
             <RequestLookup
