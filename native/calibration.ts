@@ -1,32 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { systemErrorCode } from '../src/errors/system-error-code.ts';
-import { type Question, type QuestionType, scoreCount } from '../src/questions/question.ts';
+import type { Question } from '../src/questions/question.ts';
+import { TypeTemperatures, temperatureFor } from '../src/questions/temperatures.ts';
 import { WeightsError } from './errors.ts';
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
-const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
-
-/** Temperatures by number of options: each bucket reaches up to `most_options`, the last one to any number. */
-const OptionTemperatures = Type.Array(
-  Type.Object(
-    { most_options: Type.Integer({ minimum: 2 }), temperature: Temperature },
-    { additionalProperties: false },
-  ),
-  { minItems: 1 },
-);
-
-const TypeTemperatures = Type.Object(
-  { noul: Temperature, choice: OptionTemperatures, score: OptionTemperatures } satisfies Record<
-    QuestionType,
-    TSchema
-  >,
-  { additionalProperties: false },
-);
-export type TypeTemperatures = Static<typeof TypeTemperatures>;
-
 /** The cases on which a calibration was fitted, for people. */
 const FittedOn = Type.Object(
   {
@@ -55,22 +36,6 @@ export const Calibration = Type.Object(
   { additionalProperties: false },
 );
 export type Calibration = Static<typeof Calibration>;
-
-/** Returns a question's temperature: of its type, and of the first bucket that its number of options fits. */
-export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
-  switch (question.type) {
-    case 'noul':
-      return temperatures.noul;
-    case 'choice':
-    case 'score':
-      return bucketTemperature(temperatures[question.type], scoreCount(question));
-  }
-}
-
-function bucketTemperature(buckets: Static<typeof OptionTemperatures>, count: number): number {
-  const bucket = buckets.find(({ most_options }) => count <= most_options) ?? buckets.at(-1);
-  return bucket?.temperature ?? 1;
-}
 
 /** Returns a question's scores divided by its temperature. Probabilities change, and their order does not. */
 export function applyTemperature(

@@ -1,3 +1,4 @@
+import type { Calibration } from './calibration.ts';
 import type { EngineSpeed } from './engine-speed.ts';
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
 import type { PlanLogits } from './plan/plan.ts';
@@ -15,8 +16,8 @@ export interface EngineFacts {
   readonly device: string;
   /** The reason for a GPU of this machine that is not used. */
   readonly missing_gpu?: string | undefined;
-  /** True if scores are divided by fitted temperatures. */
-  readonly calibrated: boolean;
+  /** The fitted temperatures by which scores are divided, by mode; null where there are none. */
+  readonly temperatures: Calibration['temperatures'] | null;
 }
 
 /** The properties of a plan that schedule it. */

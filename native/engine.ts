@@ -16,8 +16,6 @@ export {
   Calibration,
   calibrationPath,
   readCalibration,
-  type TypeTemperatures,
-  temperatureFor,
 } from './calibration.ts';
 export type {
   DecisionEngine,

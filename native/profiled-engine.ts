@@ -46,7 +46,7 @@ export class ProfiledEngine implements DecisionEngine {
       evaluator: evaluator.kind,
       device: evaluator.device,
       missing_gpu: evaluator.missing_gpu,
-      calibrated: calibration !== undefined,
+      temperatures: calibration?.temperatures ?? null,
     };
   }
 

@@ -8,7 +8,6 @@ import {
   openScoringPlanner,
   PlanRejected,
   readCalibration,
-  type TypeTemperatures,
 } from '../../native/engine.ts';
 import { OPERATOR } from '../access/actor.ts';
 import { setUpstreamCalibration } from '../catalog/changes.ts';
@@ -17,6 +16,7 @@ import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { type MeasuredModel, measuredEngine } from '../eval/measured-model.ts';
 import type { Mode } from '../questions/question.ts';
+import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { healthProbeInput } from '../served-models/health-probe.ts';
 import { type CatalogModel, EMBEDDED, type UpstreamPool } from '../store/catalog-records.ts';
 import { Tuning } from '../tuning/tuning.ts';
@@ -143,7 +143,7 @@ async function openUpstreams(
         context_tokens,
         evaluator: protocol,
         device: 'upstreams',
-        calibrated: false,
+        temperatures: null,
       },
       async answer(input) {
         const answered = await ask(input).catch((error: unknown) => {

@@ -8,6 +8,8 @@ import { isReading } from './api/own-page.ts';
 
 /** The page that the browser loads first, and that links to all other files. */
 const ENTRY = projectFile('src/console/pages/index.html');
+/** The program that fits corrections beside the page Evaluate. */
+const FIT_WORKER = projectFile('src/console/pages/evaluate/fit-worker.ts');
 /** The executable's folder of bundled pages, because nothing is compiled where it runs. */
 export const STAGED_PAGES = 'console-pages';
 /** Every file but the HTML is served below this path. */
@@ -27,10 +29,19 @@ interface BundledFile {
 }
 
 /**
- * Bundles the pages that start at an HTML file. The names of all files contain a hash of their content,
+ * Bundles the pages that start at an HTML file, and their worker, which shares no code with them: it has no page. The names of all files contain a hash of their content,
  * except `index.html`. Rejects with the bundler's messages.
  */
 export async function bundlePages(entry: string = ENTRY): Promise<readonly BundledFile[]> {
+  const workers = await bundled(FIT_WORKER, {});
+  const path = JSON.stringify(`${ASSETS_PATH}${workers[0]?.name}`);
+  return [...workers, ...(await bundled(entry, { FIT_WORKER_PATH: path }))];
+}
+
+async function bundled(
+  entry: string,
+  define: Readonly<Record<string, string>>,
+): Promise<readonly BundledFile[]> {
   const naming = '[name]-[hash].[ext]';
   const built = await Bun.build({
     entrypoints: [entry],
@@ -40,7 +51,7 @@ export async function bundlePages(entry: string = ENTRY): Promise<readonly Bundl
     publicPath: ASSETS_PATH,
     naming: { entry: naming, chunk: naming, asset: naming },
     // Without this Preact's JSX is compiled for development.
-    define: { 'process.env.NODE_ENV': '"production"' },
+    define: { 'process.env.NODE_ENV': '"production"', ...define },
     env: 'disable',
     throw: false,
   });

@@ -1,5 +1,6 @@
-import type { Calibration, TypeTemperatures } from '../../native/engine.ts';
+import type { Calibration } from '../../native/engine.ts';
 import { classesOf, classProbabilities, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
+import type { TypeTemperatures } from '../questions/temperatures.ts';
 import type { ScoredQuestion } from './collect.ts';
 import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures } from './fit.ts';
 import { brier, expectedCalibrationError, negativeLogLikelihood } from './metrics.ts';

@@ -1,5 +1,5 @@
-import { type TypeTemperatures, temperatureFor } from '../../native/engine.ts';
 import { classProbabilities, type QuestionType } from '../questions/question.ts';
+import { type TypeTemperatures, temperatureFor } from '../questions/temperatures.ts';
 import type { ScoredQuestion } from './collect.ts';
 
 /** The largest option counts of the buckets, where there are enough questions to fit one. */

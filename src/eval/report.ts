@@ -50,7 +50,7 @@ export interface EvalReport {
     /** Records whose questions do not fit into the model's context. */
     readonly refused: number;
   };
-  readonly model: Omit<MeasuredFacts, 'calibrated'>;
+  readonly model: Omit<MeasuredFacts, 'temperatures'>;
   /** True for a tuned model, whose corrections are in `calibrated`. */
   readonly tuned: boolean;
   readonly mode: Mode;
@@ -96,7 +96,7 @@ export function evalReport(input: ReportInput): EvalReport {
   const questions = scoredQuestions(cases, file);
   const total = answered.reduce((sum, { input_tokens }) => sum + input_tokens, 0);
   const latencies = answered.map(({ latency_ms }) => latency_ms).sort((a, b) => a - b);
-  const { calibrated: _, ...model } = input.model;
+  const { temperatures: _, ...model } = input.model;
   const results = (scored: readonly ScoredQuestion[]) => resultsOf(scored.map(predictionOf), input);
   return {
     created: input.created,

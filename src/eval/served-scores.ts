@@ -1,6 +1,7 @@
-import { applyTemperature, type TypeTemperatures } from '../../native/engine.ts';
+import { applyTemperature } from '../../native/engine.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
+import type { TypeTemperatures } from '../questions/temperatures.ts';
 import type { Tuning } from '../tuning/tuning.ts';
 
 /** Turns the scores of the weights, a list for each question of a request, into those that a service answers by. */

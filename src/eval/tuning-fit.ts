@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { type TypeTemperatures, temperatureFor } from '../../native/engine.ts';
 import type { HashKey } from '../hashing/half-siphash.ts';
 import { writeJson } from '../json/write-json.ts';
 import { type Mode, QUESTION_TYPES, type Question } from '../questions/question.ts';
+import type { TypeTemperatures } from '../questions/temperatures.ts';
 import {
   fitsOf,
   LABELS_MIN,
@@ -12,6 +12,7 @@ import {
   type TunedQuestion,
   tuneQuestions,
 } from '../tuning/tune.ts';
+import { entriesOf, temperatureOf } from '../tuning/tuning-entries.ts';
 import type { TuningEntry } from '../tuning/tuning-file.ts';
 import type { EvalCase } from './cases.ts';
 import { type Random, shuffled } from './random.ts';
@@ -59,10 +60,6 @@ export function modeLabels(
   return { mode, temperatures, sets: labelledQuestions(answers, hash_key) };
 }
 
-function temperatureOf(question: Question, temperatures: TypeTemperatures | undefined): number {
-  return temperatures === undefined ? 1 : temperatureFor(question, temperatures);
-}
-
 /** Returns the most fits of `tuneModes`. */
 export function fitCount(modes: readonly ModeLabels[]): number {
   return modes.reduce((sum, { sets }) => sum + fitsOf(sets), 0);
@@ -83,24 +80,7 @@ export async function tuneModes(
 
 /** Returns the worthwhile corrections, for uncalibrated scores. */
 export function tuningEntries(modes: readonly ModeTuning[]): readonly TuningEntry[] {
-  return modes.flatMap(({ mode, temperatures, questions }) =>
-    questions.flatMap(({ question, labels, fitted }): TuningEntry[] => {
-      if (typeof fitted === 'string' || fitted.correction === null) return [];
-      const { correction, before, after, answer_shares } = fitted;
-      return [
-        {
-          question,
-          mode,
-          ...correction,
-          scale: correction.scale / temperatureOf(question, temperatures),
-          labels,
-          accuracy: { before: before.accuracy, after: after.accuracy },
-          loss: { before: before.loss, after: after.loss },
-          answer_shares,
-        },
-      ];
-    }),
-  );
+  return modes.flatMap(({ mode, temperatures, questions }) => entriesOf(questions, mode, temperatures));
 }
 
 /** The most characters of a question beside its numbers. */

@@ -140,6 +140,7 @@ const DIRECTIONS: readonly Direction[] = [
       'src/eval/wilson-interval.ts',
       'src/tuning/',
       'src/questions/',
+      'src/hashing/',
       'src/json/',
       'src/contract/money.ts',
       'src/audit-log/actions.ts',

@@ -362,6 +362,11 @@ const ROWS: readonly Row[] = [
   { route: `GET ${IN}/trail/`, may: ['owner'] },
 
   { route: `GET ${IN}/models/`, may: SEERS },
+  {
+    route: `GET ${IN}/models/tuning-base`,
+    may: KEY_MAKERS,
+    given: () => ({ query: 'model=decision-1' }),
+  },
   { route: 'GET /operator/organizations/', may: OPERATORS },
   { route: `GET /operator${IN}`, may: OPERATORS },
   { route: `GET /operator${IN}/trail`, may: OPERATORS },

@@ -2,16 +2,12 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
-import {
-  applyTemperature,
-  type Calibration,
-  type TypeTemperatures,
-  temperatureFor,
-} from '../../native/calibration.ts';
+import { applyTemperature, type Calibration } from '../../native/calibration.ts';
 import { openEngine } from '../../native/engine.ts';
 import { WeightsError } from '../../native/errors.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import type { Question } from '../../src/questions/question.ts';
+import { type TypeTemperatures, temperatureFor } from '../../src/questions/temperatures.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
@@ -115,7 +111,7 @@ describe('beside the weights', () => {
       const engine = await openEngine({ model_path, gpu: false, threads: 1 });
       const scores = await engine.evaluate(await engine.plan(input), { scope: 'test' });
       await engine.close();
-      return { calibrated: engine.facts.calibrated, scores };
+      return { calibrated: engine.facts.temperatures !== null, scores };
     };
     const plain = await scoresOf(join(directory.path, 'tiny.gguf'));
     const divided = await scoresOf(await beside(JSON.stringify(calibration(profile, weights_sha256))));

@@ -167,7 +167,7 @@ describe('an operator’s own file', () => {
     await writeTinyModel(path, TINY_MARKERS);
     const engine = await openEngine({ model_path: path, gpu: false });
     expect(engine.facts.profile).toStartWith('markers-v1');
-    expect(engine.facts).toMatchObject({ context_tokens: 2048, device: 'cpu', calibrated: false });
+    expect(engine.facts).toMatchObject({ context_tokens: 2048, device: 'cpu', temperatures: null });
     await engine.close();
   });
 });

@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { requirePermission } from '../../access/permissions.ts';
-import { answerOf, Micros, OrganizationParams } from './schemas.ts';
+import { TypeTemperatures } from '../../questions/temperatures.ts';
+import { answerOf, Micros, nullable, OrganizationParams } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -13,23 +14,56 @@ const LiveModel = answerOf({
   input_price_micros_per_million_tokens: Micros,
 });
 
-/** Returns the route of the open decision models that an organization may ask, by id, its own ones too. */
+const TuningBase = answerOf({
+  /** The weights and the profile that a tuning is bound to. */
+  weights_sha256: Type.String(),
+  profile: Type.String(),
+  temperatures: nullable(answerOf({ fast: TypeTemperatures, consistent: TypeTemperatures })),
+});
+
+/**
+ * Returns the routes of the open decision models that an organization may ask. One is the list by id, the other the facts by
+ * which a model can be tuned. These are null for a model without weights of its own, and while it is not loaded.
+ */
 export function liveModelRoutes(services: ConsoleServices) {
   const { catalog } = services.decisions;
-  return new Elysia({ prefix: '/organizations/:organization_id/models' }).use(signedIn(services)).get(
-    '/',
-    async ({ actor, params }) => {
-      const { organization_id } = params;
-      await requirePermission(services.store, actor, organization_id, 'see');
-      const models = await catalog.listDecisionModelsOf(organization_id);
-      return {
-        items: models.map(({ id, context_tokens, input_price_micros_per_million_tokens }) => ({
-          id,
-          context_tokens,
-          input_price_micros_per_million_tokens,
-        })),
-      };
-    },
-    { params: OrganizationParams, response: answerOf({ items: Type.Array(LiveModel) }) },
-  );
+  return new Elysia({ prefix: '/organizations/:organization_id/models' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ actor, params }) => {
+        const { organization_id } = params;
+        await requirePermission(services.store, actor, organization_id, 'see');
+        const models = await catalog.listDecisionModelsOf(organization_id);
+        return {
+          items: models.map(({ id, context_tokens, input_price_micros_per_million_tokens }) => ({
+            id,
+            context_tokens,
+            input_price_micros_per_million_tokens,
+          })),
+        };
+      },
+      { params: OrganizationParams, response: answerOf({ items: Type.Array(LiveModel) }) },
+    )
+    .get(
+      '/tuning-base',
+      async ({ actor, params, query }) => {
+        const { organization_id } = params;
+        await requirePermission(services.store, actor, organization_id, 'use_keys');
+        const models = await catalog.listDecisionModelsOf(organization_id);
+        const model = models.find(({ id }) => id === query.model);
+        const is_own = model !== undefined && 'weights' in model;
+        const facts = is_own
+          ? services.operation.models.lifecycle(model.id)?.engineIfLoaded()?.facts
+          : undefined;
+        if (facts === undefined) return { base: null };
+        const { weights_sha256, profile, temperatures } = facts;
+        return { base: { weights_sha256, profile, temperatures } };
+      },
+      {
+        params: OrganizationParams,
+        query: Type.Object({ model: Type.String({ minLength: 1, maxLength: 100 }) }),
+        response: answerOf({ base: nullable(TuningBase) }),
+      },
+    );
 }

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { projectFile } from '../../../src/files/project-root.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
+import { readTuning } from '../../../src/tuning/tuning-file.ts';
+import { tds } from '../../cli/support.ts';
+import { temporaryDirectory } from '../../native/support/models.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
 import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
@@ -160,6 +164,46 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     await page.getByText('All rows are done').waitFor({ state: 'attached' });
     await page.getByText('12 rows answered').waitFor();
     await page.getByRole('cell', { name: 'Does the customer ask for money back?' }).waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('corrections are fitted in the browser, and tds model add takes their file', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await prepare(page);
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    const spent = await spent_micros(person);
+    await button(page, 'Tune on these answers').click();
+    const tune = part(page, 'Tune');
+    // The words "wants" and "counts" tell the answer, which the engine does not see.
+    await tune.getByRole('row', { name: /^refund 40 75\.0% → 100\.0% .* shift, words/ }).waitFor();
+    await tune.getByRole('row', { name: /^team 30 100\.0% → 100\.0%/ }).waitFor();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      button(page, 'Download the tuning').click(),
+    ]);
+    expect(file.suggestedFilename()).toBe('tickets.tuning');
+    expect(await spent_micros(person)).toBe(spent);
+    const path = await file.path();
+    const text = await Bun.file(path).text();
+    const { facts } = await embeddedEngine();
+    expect(readTuning(text).header).toMatchObject({
+      weights_sha256: facts.weights_sha256,
+      profile: facts.profile,
+      model: 'decision-1',
+      fitted_on: { records: ROWS },
+    });
+    expect(text).not.toContain('zebra');
+    await using directory = await temporaryDirectory();
+    const data = join(directory.path, 'data');
+    await tds(['init', '--data', data]);
+    expect(await tds(['model', 'add', 'support-1', '--tuning', path, '--data', data])).toMatchObject({
+      code: 0,
+      stdout: 'Added support-1, which is open.\n',
+    });
+    expect(await opened.seriousFindings()).toEqual([]);
     expect(opened.complaints).toEqual([]);
   });
 

@@ -4,6 +4,7 @@ import type { QuestionType } from '../../../questions/question.ts';
 import { csvLine } from '../../../usage/csv.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
 import { cellsOf, objectOf, type RowFile } from '../rows/row-file.ts';
+import { saveFile } from '../save-file.ts';
 
 /** Formats of a download. */
 export type DownloadFormat = 'csv' | 'jsonl';
@@ -18,13 +19,7 @@ export interface AnsweredRows {
 /** Gives the reader a file with all rows in their order, each with its answer or error where it has one. */
 export function download(rows: AnsweredRows, format: DownloadFormat): void {
   const parts = format === 'csv' ? csvParts(rows) : jsonParts(rows);
-  const url = URL.createObjectURL(new Blob([...parts]));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `${rows.file.name.replace(/\.\w+$/, '')}-answers.${format}`;
-  link.click();
-  // The browser has taken the content by the next task.
-  setTimeout(() => URL.revokeObjectURL(url));
+  saveFile(parts, `${rows.file.name.replace(/\.\w+$/, '')}-answers.${format}`);
 }
 
 function* csvParts({ file, questions, answers }: AnsweredRows): Generator<string> {

@@ -27,6 +27,7 @@ import { forgetEvaluation, type KeptEvaluation, keepEvaluationSetup } from './ke
 import type { LabelledRow } from './labels.ts';
 import { Results } from './results.tsx';
 import type { EvaluationSetup, LabelColumns } from './setup.ts';
+import { Tuning } from './tuning.tsx';
 import { askedIn, type FileLabels, useLabels } from './use-labels.ts';
 
 const NO_COLUMNS: LabelColumns = { record: null, question: null, answer: null, answers: {} };
@@ -117,7 +118,7 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
           {is_begun && <Progress organization_id={organization_id} progress={progress} total={rows.length} />}
         </div>
       </div>
-      <Evaluated run={run} labels={labels} />
+      <Evaluated {...{ organization_id, file, chosen, run, labels }} />
       <ForgetDialog
         forgets={question}
         onClose={() => setQuestion(undefined)}
@@ -194,7 +195,16 @@ function Labels({
 }
 
 /** The results of the answers so far, while none is under way. */
-function Evaluated({ run, labels }: { readonly run: RowRun; readonly labels: FileLabels }) {
+function Evaluated({
+  run,
+  labels,
+  ...tuned
+}: Pick<BenchProps, 'organization_id'> & {
+  readonly file: RowFile;
+  readonly chosen: EvaluationSetup;
+  readonly run: RowRun;
+  readonly labels: FileLabels;
+}) {
   const { state, answered } = run.progress.value;
   const { rows, is_cases } = labels;
   const evaluated = useMemo(
@@ -208,6 +218,7 @@ function Evaluated({ run, labels }: { readonly run: RowRun; readonly labels: Fil
   return (
     <div class="playground-results evaluate-results">
       <Results evaluated={evaluated} rows={rows} />
+      <Tuning key={answered} evaluated={evaluated} {...tuned} />
     </div>
   );
 }

@@ -1,0 +1,176 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { HashKey } from '../../../hashing/half-siphash.ts';
+import { api, call } from '../client.ts';
+import { Button } from '../components/button.tsx';
+import { Meter } from '../components/meter.tsx';
+import { Notice } from '../components/notice.tsx';
+import { EmptyState } from '../components/states.tsx';
+import { Table } from '../components/table.tsx';
+import { attempt } from '../components/toast.tsx';
+import { formatCount, formatNumber, formatPercent } from '../format.ts';
+import type { RowFile } from '../rows/row-file.ts';
+import { saveFile } from '../save-file.ts';
+import type { EvaluatedQuestion } from './evaluated.ts';
+import { fitInWorker } from './fit-in-worker.ts';
+import { fitQuestions, TUNING_SEED } from './fit-questions.ts';
+import type { FittedQuestion, TuningFit } from './fit-tuning.ts';
+import type { EvaluationSetup } from './setup.ts';
+
+interface TuningProps {
+  readonly organization_id: string;
+  readonly file: RowFile;
+  readonly chosen: EvaluationSetup;
+  readonly evaluated: readonly EvaluatedQuestion[];
+}
+
+type TuningState =
+  | { readonly at: 'start' | 'no_base' | 'insecure' }
+  | { readonly at: 'fitting'; readonly done: number; readonly total: number }
+  | { readonly at: 'done'; readonly fit: TuningFit };
+
+/** Fits corrections on the labels of an evaluation, in the browser, and says what each is worth. */
+export function Tuning(props: TuningProps) {
+  const [state, setState] = useState<TuningState>({ at: 'start' });
+  const leaving = useRef(new AbortController());
+  useEffect(() => () => leaving.current.abort(), []);
+  const tune = async () => {
+    const { signal } = leaving.current;
+    try {
+      setState(await fitOf(props, signal, (done, total) => setState({ at: 'fitting', done, total })));
+    } catch (thrown) {
+      if (signal.aborted) return;
+      setState({ at: 'start' });
+      throw thrown;
+    }
+  };
+  return (
+    <section class="panel padded playground-part" aria-label="Tune">
+      <h2>Tune</h2>
+      <p class="help">
+        A correction of the model's answers, fitted on these right answers in this browser, free of charge.
+        Each question is measured by corrections that the measured records had no part in.
+      </p>
+      {state.at === 'fitting' && (
+        <Meter label="Fits" value={state.done} limit={state.total} format={formatNumber} is_goal />
+      )}
+      {state.at === 'no_base' && (
+        <Notice tone="warning" title={`${props.chosen.model} cannot be tuned here.`}>
+          Choose a model with weights of its own, which is not tuned itself, and evaluate with it.
+        </Notice>
+      )}
+      {state.at === 'insecure' && <Notice tone="warning" title="Tuning needs a connection by https." />}
+      {state.at === 'done' ? (
+        <Fitted fit={state.fit} name={props.file.name} />
+      ) : (
+        <div>
+          <Button is_busy={state.at === 'fitting'} onClick={() => attempt(tune)}>
+            Tune on these answers
+          </Button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+async function fitOf(
+  { organization_id, file, chosen, evaluated }: TuningProps,
+  signal: AbortSignal,
+  onProgress: (done: number, total: number) => void,
+): Promise<TuningState> {
+  if (!isSecureContext) return { at: 'insecure' };
+  const { model, mode } = chosen;
+  const { base } = await call(
+    api.organizations({ organization_id }).models['tuning-base'].get({ query: { model } }),
+  );
+  if (base === null) return { at: 'no_base' };
+  const cases_sha256 = hex(await sha256(file.rows.map((row) => `${row}\n`).join('')));
+  const fit = await fitInWorker(
+    {
+      ...{ base, model, mode, cases_sha256, records: file.rows.length },
+      hash_key: await hashKeyOf(cases_sha256),
+      questions: fitQuestions(evaluated),
+    },
+    { signal, onProgress },
+  );
+  return { at: 'done', fit };
+}
+
+/** Returns a key for hashed words as `tds tune` does, which depends only on the rows. */
+async function hashKeyOf(cases_sha256: string): Promise<HashKey> {
+  const view = new DataView(await sha256(`tds-tuning ${cases_sha256} ${TUNING_SEED}`));
+  return [view.getInt32(0, true), view.getInt32(4, true)];
+}
+
+async function sha256(text: string): Promise<ArrayBuffer> {
+  return await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+}
+
+function hex(bytes: ArrayBuffer): string {
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function Fitted({ fit: { questions, text }, name }: { readonly fit: TuningFit; readonly name: string }) {
+  const conflicts = questions.reduce((sum, one) => sum + one.conflicts, 0);
+  const change = (one: FittedQuestion, textOf: (of: 'before' | 'after') => string) =>
+    typeof one.fitted === 'string' ? '–' : `${textOf('before')} → ${textOf('after')}`;
+  const measure = ({ fitted }: FittedQuestion, of: 'before' | 'after') =>
+    typeof fitted === 'string' ? undefined : fitted[of];
+  return (
+    <>
+      <Table
+        caption="Effect of tuning"
+        columns={[
+          { title: 'Question', cell: (one: FittedQuestion) => one.name, is_name: true },
+          { title: 'Labels', cell: ({ labels }) => formatNumber(labels), is_at_end: true },
+          {
+            title: 'Accuracy',
+            cell: (one) => change(one, (of) => formatPercent(measure(one, of)?.accuracy ?? 0)),
+            is_at_end: true,
+          },
+          {
+            title: 'NLL',
+            cell: (one) => change(one, (of) => formatNumber(measure(one, of)?.loss ?? 0, 3)),
+            is_at_end: true,
+          },
+          { title: 'Correction', cell: partsText },
+          { title: '100 more labels', cell: gainText, is_at_end: true },
+        ]}
+        rows={questions}
+        keyOf={({ name: question }) => question}
+        empty={<EmptyState title="No questions" />}
+      />
+      {conflicts > 0 && (
+        <p class="help">
+          {formatCount(conflicts, 'record has', 'records have')} more than one right answer, and counts once,
+          with the shares of its answers.
+        </p>
+      )}
+      {text === null ? (
+        <Notice title="No correction is better than the model as it is.">More right answers may help.</Notice>
+      ) : (
+        <>
+          <div>
+            <Button kind="primary" onClick={() => saveFile([text], `${name.replace(/\.\w+$/, '')}.tuning`)}>
+              Download the tuning
+            </Button>
+          </div>
+          <p class="help">
+            Give the file to the operator of this service, who adds it as a model of your organization. It
+            holds the questions and hashed words, and no record: keep it as you keep the right answers.
+          </p>
+        </>
+      )}
+    </>
+  );
+}
+
+function partsText({ fitted }: FittedQuestion): string {
+  if (fitted === 'too_few_labels') return 'None: fewer than 8 right answers';
+  if (fitted === 'one_class') return 'None: all right answers are the same';
+  return fitted.parts.length === 0 ? 'None: no better than the model' : fitted.parts.join(', ');
+}
+
+function gainText({ fitted }: FittedQuestion): string {
+  if (typeof fitted === 'string' || fitted.gain_of_100_labels === null) return '–';
+  return `+${formatPercent(fitted.gain_of_100_labels)}`;
+}

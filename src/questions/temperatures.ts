@@ -1,0 +1,39 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type Question, type QuestionType, scoreCount } from './question.ts';
+
+const Temperature = Type.Number({ exclusiveMinimum: 0, maximum: 1000 });
+
+/** Temperatures by number of options: each bucket reaches up to `most_options`, the last one to any number. */
+const OptionTemperatures = Type.Array(
+  Type.Object(
+    { most_options: Type.Integer({ minimum: 2 }), temperature: Temperature },
+    { additionalProperties: false },
+  ),
+  { minItems: 1 },
+);
+
+/** The temperatures of one mode, by question type. */
+export const TypeTemperatures = Type.Object(
+  { noul: Temperature, choice: OptionTemperatures, score: OptionTemperatures } satisfies Record<
+    QuestionType,
+    TSchema
+  >,
+  { additionalProperties: false },
+);
+export type TypeTemperatures = Static<typeof TypeTemperatures>;
+
+/** Returns a question's temperature: of its type, and of the first bucket that its number of options fits. */
+export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
+  switch (question.type) {
+    case 'noul':
+      return temperatures.noul;
+    case 'choice':
+    case 'score':
+      return bucketTemperature(temperatures[question.type], scoreCount(question));
+  }
+}
+
+function bucketTemperature(buckets: Static<typeof OptionTemperatures>, count: number): number {
+  const bucket = buckets.find(({ most_options }) => count <= most_options) ?? buckets.at(-1);
+  return bucket?.temperature ?? 1;
+}
