@@ -243,6 +243,8 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     await page.getByText('All rows are done').waitFor({ state: 'attached' });
     await part(page, 'Reliability').getByText('As a table').click();
     await part(page, 'Confusion matrix').getByRole('button', { name: 'No answered as Yes: 10' }).click();
+    await button(page, 'Tune on these answers').click();
+    await button(page, 'Download the tuning').waitFor();
     expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
     await opened.photograph(`evaluate-${view.name}`);
     expect(opened.complaints).toEqual([]);
