@@ -743,14 +743,42 @@ export const secondFactors = pgTable(
   (table) => [check('second_factors_failures', sql`${table.failures} >= 0`)],
 );
 
-/** Mailed links that were not followed yet, and sign-ins that wait for their second factor. */
+/** Passkeys (WebAuthn): the public keys of authenticators that sign their user in, without a password. */
+export const passkeys = pgTable(
+  'passkeys',
+  {
+    id: text().primaryKey(),
+    user_id: userReference(),
+    name: text().notNull(),
+    /** The authenticator's id of it, in base64url. */
+    credential_id: text().notNull().unique(),
+    /** A COSE key in base64. */
+    public_key: text().notNull(),
+    /** The signatures that the authenticator has counted; 0 where it counts none. */
+    signatures: integer().notNull(),
+    device_type: text().notNull(),
+    is_backed_up: boolean().notNull(),
+    /** The ways to the authenticator, such as `usb`, with commas. */
+    transports: text().notNull(),
+    /** The authenticator's model (AAGUID). */
+    model_id: text().notNull(),
+    created_at_ms: integer().notNull(),
+    last_used_at_ms: integer(),
+  },
+  (table) => [
+    index('passkeys_user').on(table.user_id),
+    check('passkeys_signatures', sql`${table.signatures} >= 0`),
+  ],
+);
+
+/** Mailed links that were not followed yet, sign-ins that wait for their second factor, and challenges of passkeys. */
 export const verifications = pgTable(
   'verifications',
   {
     id: text().primaryKey(),
     /** A hash of the purpose and the token. */
     identifier_hash: text().notNull(),
-    /** The id of the user, or a number of wrong codes. */
+    /** The id of the user, a number of wrong codes, or a challenge. */
     value: text().notNull(),
     created_at_ms: integer().notNull(),
     updated_at_ms: integer().notNull(),

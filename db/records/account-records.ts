@@ -20,6 +20,7 @@ import {
   apiKeys,
   members,
   organizations,
+  passkeys,
   projectMonths,
   projects,
   secondFactors,
@@ -91,6 +92,7 @@ export class SqlAccountRecords implements AccountRecords {
     await this.#executor.transaction(async (transaction) => {
       await transaction.delete(sessions).where(eq(sessions.user_id, user_id));
       await transaction.delete(secondFactors).where(eq(secondFactors.user_id, user_id));
+      await transaction.delete(passkeys).where(eq(passkeys.user_id, user_id));
       await transaction.delete(signInAccounts).where(eq(signInAccounts.user_id, user_id));
       await transaction.delete(verifications).where(eq(verifications.value, user_id));
       await transaction.delete(alertRecipients).where(eq(alertRecipients.user_id, user_id));
@@ -117,6 +119,14 @@ export class SqlAccountRecords implements AccountRecords {
       .where(and(eq(users.id, user_id), eq(users.has_second_factor, true)))
       .returning({ id: users.id });
     return having.length > 0;
+  }
+
+  async deletePasskeys(user_id: string): Promise<number> {
+    const deleted = await this.#executor
+      .delete(passkeys)
+      .where(eq(passkeys.user_id, user_id))
+      .returning({ id: passkeys.id });
+    return deleted.length;
   }
 
   async renameUser(user_id: string, name: string): Promise<void> {

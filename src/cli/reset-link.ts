@@ -1,4 +1,5 @@
 import { OPERATOR } from '../access/actor.ts';
+import { removePasskeys } from '../accounts/passkeys.ts';
 import { removeSecondFactor } from '../accounts/second-factors.ts';
 import { SERVICE_URL, type Values } from '../config/settings.ts';
 import { Links } from '../console/people/links.ts';
@@ -11,13 +12,13 @@ import { findAddress } from './server-addresses.ts';
 
 /**
  * Prints a link with which the user of that address sets a password. Removes the user's second factor, because who needs
- * the operator's help may have lost both. Rejects with `not_found`.
+ * the operator's help may have lost both, and passkeys, which somebody else may have added. Rejects with `not_found`.
  */
 export async function printResetLink(
   options: DataOptions & Values<'publicUrl' | 'url'>,
   email: string,
 ): Promise<void> {
-  const { user, link, had_second_factor } = await withData(options, async (context) => {
+  const { user, link, had_second_factor, removed_passkeys } = await withData(options, async (context) => {
     const { database, store, clock, identifiers } = context;
     const found = await userByEmail({ store }, email);
     const { publicUrl, url = findAddress(options.data, 'service') } = options;
@@ -29,9 +30,13 @@ export async function printResetLink(
       identifiers,
     };
     const had = await removeSecondFactor(context, OPERATOR, found.id);
-    return { user: found, link: await resetLink(parts, found.id), had_second_factor: had };
+    const removed = await removePasskeys(context, OPERATOR, found.id);
+    const made = await resetLink(parts, found.id);
+    return { user: found, link: made, had_second_factor: had, removed_passkeys: removed };
   });
   if (had_second_factor) printLine('The second factor is removed: the new password alone signs in.');
+  if (removed_passkeys > 0)
+    printLine(`${removed_passkeys} ${removed_passkeys === 1 ? 'passkey is' : 'passkeys are'} removed.`);
   printLine(`${user.name} <${user.email}> sets a password by this link, once, within an hour:`);
   printLine(link);
 }

@@ -3,6 +3,7 @@ import { AccountError } from '../access/errors.ts';
 import { deleteAccount } from '../accounts/delete-account.ts';
 import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/invitations.ts';
 import { ensurePersonalOrganization } from '../accounts/organizations.ts';
+import { notePasskey } from '../accounts/passkeys.ts';
 import { noteSecondFactor } from '../accounts/second-factors.ts';
 import { type RequestContext, RequestContexts } from '../http/context.ts';
 import type { DueAlertMail } from '../store/alert-records.ts';
@@ -69,6 +70,8 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
       deleteAccount: (user_id) => deleteAccount(base, { kind: 'user', user_id }),
       invitedAddress: (token) => invitedAddress(base, token),
       noteSecondFactor: (user_id, action) => noteSecondFactor(base, { kind: 'user', user_id }, action),
+      notePasskey: (user_id, action, passkey_id) =>
+        notePasskey(base, { kind: 'user', user_id }, { action, passkey_id }),
     },
   });
   const services: ConsoleServices = {

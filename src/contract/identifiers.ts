@@ -19,6 +19,7 @@ const ID_PREFIXES = {
   sign_in_account: 'acct',
   verification: 'ver',
   second_factor: 'factor',
+  passkey: 'passkey',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

@@ -263,6 +263,18 @@ export const SIGN_IN_ERRORS = {
   second_factor_ended: { status: 409, message: 'This sign-in has ended: enter your password again.' },
   no_second_factor: { status: 409, message: 'Two-step sign-in is off.' },
   second_factor_exists: { status: 409, message: 'Two-step sign-in is on already.' },
+  wrong_passkey: {
+    status: 403,
+    message:
+      'This passkey does not sign anybody in here: use your password, and see which passkeys you have.',
+  },
+  passkey_ended: { status: 409, message: 'The passkey was not used in time: try again.' },
+  passkey_exists: { status: 409, message: 'This passkey was added already.' },
+  too_many_passkeys: { status: 409, message: 'You have 20 passkeys: remove one first.' },
+  no_passkeys_here: {
+    status: 409,
+    message: 'Passkeys need the console at its public address, with https.',
+  },
   password_too_short: {
     status: 422,
     message: 'A password must have at least 10 characters.',

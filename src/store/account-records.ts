@@ -145,6 +145,8 @@ export interface AccountRecords {
   renameUser(user_id: string, name: string): Promise<void>;
   /** Deletes a user's second factor; false where the user has none that is confirmed. */
   deleteSecondFactor(user_id: string): Promise<boolean>;
+  /** Deletes a user's passkeys; returns their number. */
+  deletePasskeys(user_id: string): Promise<number>;
   /** Removes a user's name, address, operator's power, sessions, alerts and ways to sign in; the row stays. */
   anonymizeUser(
     user_id: string,

@@ -73,7 +73,7 @@ describe.each(DATABASES)('deleting an account, $name', ({ open }) => {
         deleted_at_ms: context.clock.now_ms(),
       });
       expect(await database.count('users WHERE has_second_factor')).toBe(0);
-      for (const table of ['sessions', 'sign_in_accounts', 'second_factors', 'verifications']) {
+      for (const table of ['sessions', 'sign_in_accounts', 'second_factors', 'passkeys', 'verifications']) {
         expect(await database.count(table)).toBe(0);
       }
       expect(JSON.stringify(await database.everything())).not.toContain('ada@example.com');

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { eq } from 'drizzle-orm';
-import { auditLogEntries, users } from '../../db/sqlite/schema.ts';
+import { auditLogEntries, passkeys, users } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import {
@@ -19,6 +19,7 @@ import {
   setSuspended,
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
+import { notePasskey, removePasskeys } from '../../src/accounts/passkeys.ts';
 import { archiveProject, createProject, renameProject, setSpendLimit } from '../../src/accounts/projects.ts';
 import { noteSecondFactor, removeSecondFactor } from '../../src/accounts/second-factors.ts';
 import { setCreditAlert } from '../../src/alerts/credit-alert.ts';
@@ -313,6 +314,18 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
     prepare: ({ db, member }) =>
       db.update(users).set({ has_second_factor: true }).where(eq(users.id, member.user_id)).run(),
     act: ({ context, member }, actor) => removeSecondFactor(context, actor, member.user_id),
+    may: OPERATORS,
+    is_of_service: true,
+  },
+  'passkey.add': {
+    act: ({ context }, actor) =>
+      notePasskey(context, actor, { action: 'passkey.add', passkey_id: 'passkey_1' }),
+    may: USERS,
+    is_of_service: true,
+  },
+  'passkey.remove': {
+    prepare: ({ db, member }) => db.insert(passkeys).values(passkeyOf(member.user_id)).run(),
+    act: ({ context, member }, actor) => removePasskeys(context, actor, member.user_id),
     may: OPERATORS,
     is_of_service: true,
   },
@@ -647,3 +660,19 @@ describe('the list', () => {
     expect((await read('owner')).items[0]).toMatchObject({ action: 'key.polish', sentence: 'key.polish' });
   });
 });
+
+function passkeyOf(user_id: string) {
+  return {
+    id: 'passkey_1',
+    user_id,
+    name: 'Passkey',
+    credential_id: 'credential_1',
+    public_key: 'x',
+    signatures: 0,
+    device_type: 'singleDevice',
+    is_backed_up: false,
+    transports: '',
+    model_id: 'x',
+    created_at_ms: 1,
+  };
+}

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { users } from '../../db/sqlite/schema.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
-import { PASSWORD, sessionOf, signedIn, signInOn, visit } from '../console/support.ts';
+import { cookieOf, PASSWORD, sessionOf, signedIn, signInOn, visit } from '../console/support.ts';
+import { addPasskeyRow } from '../store/sign-ins.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { appCode } from '../support/totp.ts';
 import { tds } from './support.ts';
@@ -66,22 +67,33 @@ test('user reset prints a link by which the user sets a password, once', async (
   db.$client.close();
 });
 
-test('user reset removes a second factor that is lost, says so, and the audit log has it', async () => {
+test('user reset removes a second factor and passkeys, says so, and the audit log has it', async () => {
   const db = openDatabase(join(directory.path, 'tds.sqlite'));
   const sign_in = signInOn(db);
   const cookies = await signedIn(sign_in);
   const given = { email: 'ada@example.com', password: PASSWORD };
   const { app_url } = await sign_in.second_factors.begin(visit(cookies), given);
-  await sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) });
+  const confirmed = await sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) });
   expect((await sign_in.signIn(visit(), given)).needs_second_factor).toBe(true);
-  const [said, ...rest] = (await run('reset', 'ada@example.com')).stdout.split('\n');
-  expect(said).toBe('The second factor is removed: the new password alone signs in.');
+  await addPasskeyRow(
+    async (sql) => db.$client.run(sql),
+    (await sessionOf(sign_in, cookieOf(confirmed.set_cookies))).user_id,
+    'one',
+  );
+  const [said, of_passkeys, ...rest] = (await run('reset', 'ada@example.com')).stdout.split('\n');
+  expect([said, of_passkeys]).toEqual([
+    'The second factor is removed: the new password alone signs in.',
+    '1 passkey is removed.',
+  ]);
   expect(rest.join()).toContain('/console/reset#token=');
   expect((await sign_in.signIn(visit(), given)).needs_second_factor).toBe(false);
   const acts = db.$client
-    .query("SELECT action, user_id FROM trail_entries WHERE action LIKE 'second_factor.%'")
+    .query("SELECT action, user_id FROM trail_entries WHERE action LIKE '%.remove' ORDER BY id")
     .all();
-  expect(acts).toEqual([{ action: 'second_factor.remove', user_id: null }]);
+  expect(acts).toEqual([
+    { action: 'second_factor.remove', user_id: null },
+    { action: 'passkey.remove', user_id: null },
+  ]);
   await sign_in.close();
   db.$client.close();
 });

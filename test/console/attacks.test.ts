@@ -206,6 +206,7 @@ test.each([
   ['sign-in', 401, { email: 'ada\0@example.com', password: PASSWORD }],
   ['verification', 422, { email: 'ada\0@example.com' }],
   ['second-factor', 409, { code: 'a\0b' }],
+  ['passkey', 422, { id: 'a\0b', client_data: 'x', authenticator_data: 'x', signature: 'x' }],
   ['reset-request', 422, { email: 'ada\0@example.com' }],
   ['verify', 409, { token: 'a\0b', password: PASSWORD }],
   ['reset', 409, { token: 'a\0b', new_password: PASSWORD }],

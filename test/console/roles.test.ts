@@ -13,6 +13,7 @@ import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
+import { addPasskeyRow } from '../store/sign-ins.ts';
 import { newEntryId } from '../support/money.ts';
 import {
   addPerson,
@@ -48,6 +49,7 @@ interface Place {
   readonly invitation_id: string;
   readonly payment_id: string;
   readonly session_id: string;
+  readonly passkey_id: string;
 }
 
 interface Given {
@@ -179,6 +181,34 @@ const ROWS: readonly Row[] = [
     may: SIGNED_IN,
     status: 403,
     given: () => ({ body: { password: 'not the password' } }),
+  },
+  // The service is at an address where browsers have no passkeys; test/console/passkeys.test.ts has another.
+  { route: 'POST /passkey/question', may: CALLERS, status: 409 },
+  {
+    route: 'POST /passkey/',
+    may: CALLERS,
+    status: 409,
+    given: () => ({ body: { id: 'x', client_data: 'x', authenticator_data: 'x', signature: 'x' } }),
+  },
+  { route: 'GET /account/passkeys/', may: SIGNED_IN },
+  {
+    route: 'POST /account/passkeys/begin',
+    may: SIGNED_IN,
+    status: 409,
+    given: () => ({ body: { password: PASSWORD } }),
+  },
+  {
+    route: 'POST /account/passkeys/',
+    may: SIGNED_IN,
+    status: 409,
+    given: () => ({ body: { name: '', id: 'x', client_data: 'x', attestation: 'x', transports: '' } }),
+  },
+  {
+    route: 'DELETE /account/passkeys/:passkey_id',
+    about: 'of somebody else',
+    may: SIGNED_IN,
+    status: 404,
+    given: () => ({ body: { password: PASSWORD } }),
   },
   { route: 'PATCH /account', may: SIGNED_IN, given: () => ({ body: named }) },
   { route: 'GET /account/deletion', may: SIGNED_IN },
@@ -439,6 +469,7 @@ const nothing: Place = {
   invitation_id: 'inv_000000000000000000000000',
   payment_id: 'pay_000000000000000000000000',
   session_id: 'ses_000000000000000000000000',
+  passkey_id: 'passkey_000000000000000000000000',
 };
 
 beforeAll(async () => {
@@ -486,7 +517,10 @@ async function newPlace(name: string, owner_user_id: string): Promise<Place> {
   const place = { ...nothing, organization_id: created.id, project_id, key_id: key.id, payment_id };
   const { id: invitation_id } = await invite(created.id, 'reader');
   const [session] = await made.service.execute(`SELECT id FROM sessions WHERE user_id = '${owner_user_id}'`);
-  return { ...place, invitation_id, user_id: owner_user_id, session_id: String(session?.id ?? '') };
+  const passkey_id = `passkey_of_${created.id}`;
+  await addPasskeyRow(made.service.execute, owner_user_id, passkey_id);
+  const session_id = String(session?.id ?? '');
+  return { ...place, invitation_id, user_id: owner_user_id, session_id, passkey_id };
 }
 
 function invite(organization_id: string, role: Role, email = freshEmail()): Promise<SentInvitation> {
@@ -501,7 +535,11 @@ async function pendingTopUp(organization_id: string): Promise<string> {
 /** Acme with things of its own for the parameters of the path, so that one request does not spoil the next. */
 async function freshPlace({ route, named_role = 'reader', made_by }: Row, caller: Caller): Promise<Place> {
   const { organization_id } = acme;
-  const place: { -readonly [Part in keyof Place]: Place[Part] } = { ...acme, session_id: other.session_id };
+  const place: { -readonly [Part in keyof Place]: Place[Part] } = {
+    ...acme,
+    session_id: other.session_id,
+    passkey_id: other.passkey_id,
+  };
   if (route.includes(':project_id')) {
     place.project_id = (await createProject(accounts(), OPERATOR, { organization_id, name: freshName() })).id;
   }
@@ -651,6 +689,7 @@ describe('what can be no id is as what does not exist', () => {
     invitation_id: 'inv\0x',
     payment_id: 'pay\0x',
     session_id: 'ses\0x',
+    passkey_id: 'passkey\0x',
   };
   test.each(TABLE.filter(([, { route }]) => route.includes(':')))('%s', async (_, row) => {
     const caller = row.may === OPERATORS ? 'operator' : 'owner';

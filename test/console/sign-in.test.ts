@@ -112,6 +112,7 @@ describe('sign-up by an invitation', () => {
     deleteAccount: () => Promise.resolve(),
     invitedAddress: (token: string) => Promise.resolve(token === 'inv' ? EMAIL : null),
     noteSecondFactor: () => Promise.resolve(),
+    notePasskey: () => Promise.resolve(),
   };
 
   test.each(['open', 'invited'] as const)(
@@ -660,6 +661,7 @@ describe('deleting the account', () => {
         },
         invitedAddress: () => Promise.resolve(null),
         noteSecondFactor: () => Promise.resolve(),
+        notePasskey: () => Promise.resolve(),
       },
     });
     const cookies = await signedIn(sign_in);
@@ -685,6 +687,7 @@ describe('deleting the account', () => {
         deleteAccount: () => Promise.reject(new AccountError('last_owner')),
         invitedAddress: () => Promise.resolve(null),
         noteSecondFactor: () => Promise.resolve(),
+        notePasskey: () => Promise.resolve(),
       },
     });
     const cookies = await signedIn(sign_in);

@@ -12,6 +12,7 @@ import { noteVersion } from '../../db/sqlite/program-versions.ts';
 import {
   auditLogEntries,
   ledgerEntries,
+  passkeys,
   secondFactors,
   sessions,
   signInAccounts,
@@ -302,6 +303,18 @@ class History extends TemporaryDatabase {
       .insert(secondFactors)
       .values({ id, user_id, ...codes, failures: pick % 3, locked_until_ms: created_at_ms })
       .onConflictDoNothing()
+      .run();
+    const passkey = {
+      id,
+      user_id,
+      credential_id: id,
+      public_key: 'x',
+      device_type: 'multiDevice',
+      model_id: 'x',
+    };
+    this.db
+      .insert(passkeys)
+      .values({ ...passkey, name: id, signatures: pick, is_backed_up: true, transports: '', created_at_ms })
       .run();
     const verification = { id, identifier_hash: id, value: user_id, expires_at_ms: created_at_ms };
     this.db

@@ -19,6 +19,7 @@ import { memberRoutes } from './members.ts';
 import { operatorRoutes } from './operator/operator.ts';
 import { organizationRoutes } from './organizations.ts';
 import { requireOwnPage } from './own-page.ts';
+import { passkeyRoutes, passkeySignInRoutes } from './passkeys.ts';
 import { playgroundRoutes, playgroundTokenRoutes } from './playground.ts';
 import { projectRoutes } from './projects.ts';
 import {
@@ -97,6 +98,8 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(accountRoutes(services, contexts))
       .use(secondFactorRoutes(services, contexts))
       .use(alertRoutes(services))
+      .use(passkeySignInRoutes(services, contexts))
+      .use(passkeyRoutes(services, contexts))
       .use(organizationRoutes(services))
       .use(invitationRoutes(services))
       .use(offeredInvitationRoutes(services, contexts))

@@ -25,6 +25,8 @@ const NoSession = answerOf({
   sign_up: Type.Union([Type.Literal('open'), Type.Literal('invited')]),
   /** True if the browser has the cookie of a session that is no more. */
   has_ended: Type.Boolean(),
+  /** True if a passkey can sign somebody in at this address. */
+  offers_passkeys: Type.Boolean(),
 });
 
 /** Returns the route of the present session, and those of every way to get one, which need none. */
@@ -122,7 +124,12 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
 }
 
 async function nobody({ sign_in }: Pick<ConsoleServices, 'sign_in'>, headers: Headers) {
-  return { user: null, sign_up: sign_in.sign_up, has_ended: await sign_in.isCookieSigned(headers) };
+  return {
+    user: null,
+    sign_up: sign_in.sign_up,
+    has_ended: await sign_in.isCookieSigned(headers),
+    offers_passkeys: sign_in.passkeys.isOffered(headers),
+  };
 }
 
 async function organizationsOf({ store }: Pick<ConsoleServices, 'store'>, user_id: string) {

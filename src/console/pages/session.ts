@@ -7,10 +7,11 @@ import { path } from './router.ts';
 
 type SessionAnswer = NonNullable<Awaited<ReturnType<typeof api.session.get>>['data']>;
 type SignedIn = Exclude<SessionAnswer, { user: null }>;
+type SignedOut = Extract<SessionAnswer, { user: null }>;
 type SessionState =
   | { readonly state: 'loading' }
   | { readonly state: 'failed'; readonly error: ApiError }
-  | { readonly state: 'signed_out'; readonly sign_up: 'open' | 'invited'; readonly has_ended: boolean }
+  | ({ readonly state: 'signed_out' } & SignedOut)
   | ({ readonly state: 'signed_in' } & SignedIn);
 
 export type Organization = SignedIn['organizations'][number];
@@ -73,9 +74,7 @@ export async function loadSession(): Promise<void> {
     const answer = await call(api.session.get());
     setCsrfToken(answer.user === null ? null : answer.csrf_token);
     session.value =
-      answer.user === null
-        ? { state: 'signed_out', sign_up: answer.sign_up, has_ended: answer.has_ended }
-        : { state: 'signed_in', ...answer };
+      answer.user === null ? { state: 'signed_out', ...answer } : { state: 'signed_in', ...answer };
   } catch (error) {
     session.value = { state: 'failed', error: asApiError(error) };
   }

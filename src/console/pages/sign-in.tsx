@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { CodeField } from './account/code-field.tsx';
+import { answerPasskeyQuestion, canUsePasskeys } from './account/passkey-ceremony.ts';
 import { api, asApiError, call } from './client.ts';
 import { Button } from './components/button.tsx';
 import { CurrentPasswordField } from './components/current-password.tsx';
@@ -13,13 +14,14 @@ import { safeReturnPath } from './paths.ts';
 import { navigate, query } from './router.ts';
 import { loadSession, session } from './session.ts';
 
-/** Sign-in with e-mail and password, followed by the requested page. */
+/** Sign-in with e-mail and password, or with a passkey, followed by the requested page. */
 export default function SignIn() {
   const wanted = query.value.get('return');
   const [is_waiting, setWaiting] = useState(false);
   const [unverified_email, setUnverifiedEmail] = useState<string>();
   const is_open = session.value.state === 'signed_out' && session.value.sign_up === 'open';
   const has_ended = session.value.state === 'signed_out' && session.value.has_ended;
+  const offers_passkeys = session.value.state === 'signed_out' && session.value.offers_passkeys;
   const goOn = async () => {
     await loadSession();
     navigate(safeReturnPath(wanted, location.origin) + location.hash, { replace: true });
@@ -57,9 +59,40 @@ export default function SignIn() {
         <CurrentPasswordField />
       </Form>
       {unverified_email !== undefined && <SendLinkAgain email={unverified_email} />}
+      {offers_passkeys && canUsePasskeys() && <PasskeyButton onDone={goOn} />}
       <p class="form-links">
         <a href="/console/reset">Forgot your password?</a>
         {is_open && <a href="/console/sign-up">Create an account</a>}
+      </p>
+    </>
+  );
+}
+
+/** Sign-in without a name: the browser shows the passkeys that it has for this service. */
+function PasskeyButton({ onDone }: { readonly onDone: () => Promise<void> }) {
+  const [is_busy, setBusy] = useState(false);
+  const [error, setError] = useState<string>();
+  const enter = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const question = await call(api.passkey.question.post());
+      const answer = await answerPasskeyQuestion(question);
+      await call(api.passkey.post(answer));
+      await onDone();
+    } catch (thrown) {
+      setError(asApiError(thrown).message);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      {error !== undefined && <Notice tone="danger" title={error} />}
+      <p class="form-links">
+        <Button onClick={enter} is_busy={is_busy}>
+          Sign in with a passkey
+        </Button>
       </p>
     </>
   );

@@ -12,6 +12,7 @@ const BY_ADDRESS = {
   sign_up: { at_once: 10, refill_ms: 30 * MINUTE_MS },
   mail: { at_once: 10, refill_ms: MINUTE_MS },
   link: { at_once: 20, refill_ms: 10 * MS_PER_S },
+  passkey: { at_once: 60, refill_ms: 5 * MS_PER_S },
   changes_of_new: { at_once: 2_000, refill_ms: DAY_MS / 2_000 },
 };
 

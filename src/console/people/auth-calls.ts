@@ -42,6 +42,12 @@ const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
   TWO_FACTOR_NOT_ENABLED: 'no_second_factor',
   TOTP_ALREADY_ENABLED: 'second_factor_exists',
   ACCOUNT_TEMPORARILY_LOCKED: 'too_many_attempts',
+  CHALLENGE_NOT_FOUND: 'passkey_ended',
+  YOU_ARE_NOT_ALLOWED_TO_REGISTER_THIS_PASSKEY: 'passkey_ended',
+  PASSKEY_NOT_FOUND: 'wrong_passkey',
+  AUTHENTICATION_FAILED: 'wrong_passkey',
+  FAILED_TO_VERIFY_REGISTRATION: 'wrong_passkey',
+  PASSKEY_EXISTS: 'passkey_exists',
 };
 
 /** The time for which better-auth takes no second factor of an account after ten wrong ones. */

@@ -6,7 +6,9 @@ import { betterAuth } from 'better-auth/minimal';
 import { twoFactor } from 'better-auth/plugins/two-factor';
 import type { Identifiers, IdKind } from '../../contract/identifiers.ts';
 import { withHashedTokens } from './hashed-tokens.ts';
+import { keepFailure, PASSKEY_USES, passkeyPlugin } from './passkey-plugin.ts';
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from './password-rules.ts';
+import type { RelyingParty } from './relying-party.ts';
 
 /** The time after its last use at which a session ends. */
 export const SESSION_S = 14 * 24 * 3_600;
@@ -25,11 +27,12 @@ const ID_KINDS: Readonly<Record<string, IdKind>> = {
   account: 'sign_in_account',
   verification: 'verification',
   twoFactor: 'second_factor',
+  passkey: 'passkey',
 };
 
 /** The seconds in which a sign-in with the right password waits for its second factor. */
 const SECOND_FACTOR_S = 600;
-/** The name in authenticator apps. */
+/** The name in authenticators. */
 const ISSUER = 'Typed Decision Service';
 /** better-auth's name of the cookie of a sign-in that waits for its second factor. */
 const SECOND_FACTOR_COOKIE = 'two_factor';
@@ -45,6 +48,8 @@ export interface BetterAuthParts {
   readonly secret: string;
   /** True if the console is reached by https; then cookies are sent only by https. */
   readonly is_https: boolean;
+  /** The owner of passkeys; null for that of this machine, `localhost`. */
+  readonly relying_party: RelyingParty | null;
   readonly identifiers: Pick<Identifiers, 'id'>;
   readonly passwords?: PasswordHashing | undefined;
   /** Reports failures that better-auth does not pass on. */
@@ -75,8 +80,8 @@ const PROVEN_SESSIONS = {
 } satisfies BetterAuthPlugin;
 
 /**
- * Opens better-auth, without routes of its own: email and password, with a second factor where a user has one, sessions
- * in the database, no telemetry. `attempts.ts` has the rate limits. Links are our own, because better-auth's verification links
+ * Opens better-auth, without routes of its own and without telemetry: email and password, second factors, passkeys, and
+ * sessions in the database. `attempts.ts` has the rate limits. Links are our own, because better-auth's verification links
  * can be used again.
  */
 export function openBetterAuth(parts: BetterAuthParts) {
@@ -91,16 +96,24 @@ export function openBetterAuth(parts: BetterAuthParts) {
     logger: {
       level: 'error',
       // The message may quote an address, so an error in the details is preferred.
-      log: (_level, message, ...details) =>
-        parts.onFailure(details.find((detail) => detail instanceof Error) ?? new Error(message)),
+      log: (_level, message, ...details) => {
+        const failure = details.find((detail) => detail instanceof Error) ?? new Error(message);
+        if (!keepFailure(failure)) parts.onFailure(failure);
+      },
     },
     user: {
       additionalFields: {
         isOperator: { type: 'boolean', required: true, defaultValue: false, input: false },
       },
     },
-    plugins: [twoFactor({ issuer: ISSUER, twoFactorCookieMaxAge: SECOND_FACTOR_S }), PROVEN_SESSIONS],
-    session: { expiresIn: SESSION_S, updateAge: SESSION_UPDATE_S },
+    plugins: [
+      twoFactor({ issuer: ISSUER, twoFactorCookieMaxAge: SECOND_FACTOR_S }),
+      passkeyPlugin(parts.relying_party, ISSUER),
+      PASSKEY_USES,
+      PROVEN_SESSIONS,
+    ],
+    // Sensitive changes ask for the password, whatever the age of the session.
+    session: { expiresIn: SESSION_S, updateAge: SESSION_UPDATE_S, freshAge: 0 },
     verification: { storeIdentifier: 'hashed' },
     emailAndPassword: {
       enabled: true,

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { DBAdapterInstance, User } from 'better-auth';
 import { AccountError } from '../../access/errors.ts';
 import { checkedEmail, checkedName } from '../../accounts/names.ts';
+import type { PasskeyAction } from '../../accounts/passkeys.ts';
 import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import type { Identifiers } from '../../contract/identifiers.ts';
 import type { Problems } from '../../problems/problems.ts';
@@ -25,7 +26,9 @@ import { LinkTokens, NOBODY } from './link-tokens.ts';
 import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
 import { existingAccountMail, resetMail, verificationMail } from './mails.ts';
+import { Passkeys } from './passkeys.ts';
 import { checkNewPassword } from './password-rules.ts';
+import { RelyingParties } from './relying-party.ts';
 import { SecondFactors } from './second-factors.ts';
 import type { Cookies, OwnSession, SignedIn, SignIn, SignInStep, SignUpRule, Visit } from './sign-in.ts';
 
@@ -68,6 +71,8 @@ export interface AccountRules {
   invitedAddress(token: string): Promise<string | null>;
   /** Notes in the audit log what a user has done with their second factor. */
   noteSecondFactor(user_id: string, action: SecondFactorAction): Promise<void>;
+  /** Notes in the audit log that a user has added or removed a passkey. */
+  notePasskey(user_id: string, action: PasskeyAction, passkey_id: string): Promise<void>;
 }
 
 /** The parts of sign-in. */
@@ -76,6 +81,8 @@ export interface SignInParts {
   /** The secret that signs cookies and derives CSRF tokens. */
   readonly secret: string;
   readonly is_https: boolean;
+  /** The address that people open, to which passkeys belong; null for passkeys of pages on this machine alone. */
+  readonly public_url: string | null;
   readonly sign_up: SignUpRule;
   readonly links: Links;
   readonly mailer: Mailer;
@@ -102,12 +109,15 @@ export class PasswordSignIn implements SignIn {
   /** The ids of the sessions that are being extended. */
   readonly #extending = new Set<string>();
   readonly second_factors: SecondFactors;
+  readonly passkeys: Passkeys;
 
   constructor(parts: SignInParts) {
     this.#parts = parts;
     this.#attempts = new Attempts(parts.clock);
+    const parties = new RelyingParties(parts.public_url);
     this.#auth = openBetterAuth({
       ...parts,
+      relying_party: parties.of_public_url,
       onFailure: (error) => this.#report('sign_in', error),
       onSignUp: (user) => this.#mailVerification(user),
       onTakenSignUp: (user) => this.#mailExisting(user),
@@ -120,6 +130,17 @@ export class PasswordSignIn implements SignIn {
       accounts: parts.accounts,
       requireSession: (visit) => this.#requireSession(visit),
       scheduled: (visit, work) => this.#scheduled(visit, work),
+    });
+    this.passkeys = new Passkeys({
+      auth: this.#auth,
+      attempts: this.#attempts,
+      parties,
+      clock: parts.clock,
+      accounts: parts.accounts,
+      requireSession: (visit) => this.#requireSession(visit),
+      requirePassword: (visit, session, password) => this.#requirePassword(visit, session, password),
+      endOtherSessions: (session) => this.endOtherSessions(session),
+      afterSignIn: (user_id) => this.#tidyAfterSignIn(user_id),
     });
   }
 
@@ -355,11 +376,7 @@ export class PasswordSignIn implements SignIn {
 
   async deleteAccount(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const session = await this.#requireSession(visit);
-    const giveBack = this.#attempts.onAccount('own_password', session.user_id);
-    await this.#scheduled(visit, () =>
-      told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) })),
-    );
-    giveBack();
+    await this.#requirePassword(visit, session, password);
     await this.#parts.accounts.deleteAccount(session.user_id);
     // The rule has ended the sessions; this returns the cookies that remove them.
     return await this.signOut(visit);
@@ -444,6 +461,15 @@ export class PasswordSignIn implements SignIn {
     const session = await this.#session(visit.headers, { disableRefresh: false });
     if (session === null) throw new SignInError('not_signed_in');
     return session;
+  }
+
+  /** Rejects with `wrong_password` unless it is the one of the session's user, and with `too_many_attempts`. */
+  async #requirePassword(visit: Visit, { user_id }: SignedIn, password: string): Promise<void> {
+    const giveBack = this.#attempts.onAccount('own_password', user_id);
+    await this.#scheduled(visit, () =>
+      told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) })),
+    );
+    giveBack();
   }
 
   /**

@@ -9,6 +9,7 @@ export async function resetLink(
 ): Promise<string> {
   const nothing = () => Promise.resolve();
   const auth = openBetterAuth({
+    relying_party: null,
     ...parts,
     is_https: true,
     onFailure: (error) => {

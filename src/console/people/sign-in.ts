@@ -1,6 +1,6 @@
 /** The parts of a request that sign-in needs. */
 export interface Visit {
-  /** The headers; only cookies and the user agent are read. */
+  /** The headers; only cookies, the user agent, and the host and origin of passkeys are read. */
   readonly headers: Headers;
   /** The client address that it counts by (`src/http/client-address.ts`). */
   readonly client_address: string;
@@ -66,6 +66,82 @@ export interface OwnSecondFactor {
   renewRecoveryCodes(visit: Visit, given: { readonly password: string }): Promise<readonly string[]>;
   /** Turns the second factor off. The cookies are those of a new session. */
   remove(visit: Visit, given: { readonly password: string }): Promise<Cookies>;
+}
+
+/** A passkey, as its owner sees it. */
+export interface Passkey {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at_ms: number;
+  /** The last sign-in with it; null for none. */
+  readonly last_used_at_ms: number | null;
+}
+
+/** The question that an authenticator signs; all texts of passkeys are base64url (WebAuthn). */
+export interface PasskeyQuestion {
+  readonly challenge: string;
+  /** The domain that passkeys belong to. */
+  readonly domain: string;
+}
+
+/** The description of a passkey that a browser makes. */
+export interface PasskeyRequest extends PasskeyQuestion {
+  readonly service_name: string;
+  readonly user_handle: string;
+  readonly user_name: string;
+  /** COSE's numbers of the algorithms, the preferred one first. */
+  readonly algorithms: readonly number[];
+  /** The passkeys that the user has, so that no authenticator makes a second one. */
+  readonly known_ids: readonly string[];
+}
+
+/** A passkey that a browser has made. */
+export interface NewPasskey {
+  /** The owner's name of it; empty for that of the authenticator. */
+  readonly name: string;
+  readonly id: string;
+  readonly client_data: string;
+  readonly attestation: string;
+  /** The ways to the authenticator, with commas. */
+  readonly transports: string;
+}
+
+/** The answer of an authenticator to a question. */
+export interface PasskeyAnswer {
+  readonly id: string;
+  readonly client_data: string;
+  readonly authenticator_data: string;
+  readonly signature: string;
+}
+
+/**
+ * Passkeys, each of which is both steps of sign-in: its authenticator asks for a PIN, a finger or a face. Where they are
+ * not offered, every method with a visit but `remove` rejects with `no_passkeys_here`.
+ */
+export interface OwnPasskeys {
+  /** Returns true if the page of a request can use passkeys. */
+  isOffered(headers: Headers): boolean;
+  /** Returns the passkeys of a user, oldest first. */
+  list(session: Pick<SignedIn, 'user_id'>): Promise<readonly Passkey[]>;
+  /**
+   * Begins to add a passkey, which must be there in five minutes. Rejects with `not_signed_in`, `wrong_password`,
+   * `too_many_passkeys`, `too_many_attempts`.
+   */
+  begin(visit: Visit, given: { readonly password: string }): Promise<PasskeyRequest & Cookies>;
+  /**
+   * Adds the passkey that was begun in this session. Rejects with `not_signed_in`, `passkey_ended`, `wrong_passkey`,
+   * `passkey_exists`, `invalid_name`.
+   */
+  add(visit: Visit, given: NewPasskey): Promise<Cookies>;
+  /**
+   * Removes a passkey of the signed-in user, and ends the user's other sessions, which it may have begun. Rejects with
+   * `not_signed_in`, `wrong_password`, `too_many_attempts`, and `not_found` (`AccountError`).
+   */
+  remove(visit: Visit, given: { readonly passkey_id: string; readonly password: string }): Promise<void>;
+  /** Begins a sign-in, for five minutes; it is the same for everybody. Rejects with `too_many_attempts`. */
+  ask(visit: Visit): Promise<PasskeyQuestion & Cookies>;
+  /** Signs in by the answer to the question, which is used up. Rejects with `passkey_ended`, `wrong_passkey`. */
+  signIn(visit: Visit, answer: PasskeyAnswer): Promise<Cookies>;
 }
 
 /** An active session, as its user sees it. */
@@ -155,6 +231,7 @@ export interface SignIn {
 
   /** The second factor of the signed-in user. */
   readonly second_factors: OwnSecondFactor;
+  readonly passkeys: OwnPasskeys;
 
   /** Ends the session of the request, if there is one; the cookies remove it from the browser. */
   signOut(visit: Visit): Promise<Cookies>;

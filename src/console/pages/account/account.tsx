@@ -17,6 +17,7 @@ import { leaveFor } from '../leave.ts';
 import { loadSession, session } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { AlertMails } from './alert-mails.tsx';
+import { Passkeys } from './passkeys.tsx';
 import { TwoStepSignIn } from './two-step-sign-in.tsx';
 
 /** The reader's own account: name, password, sessions, deletion. */
@@ -50,6 +51,7 @@ export default function Account() {
       </Section>
       <Password />
       <TwoStepSignIn />
+      <Passkeys />
       <AlertMails />
       <Sessions />
       <DeleteAccount />
@@ -60,7 +62,7 @@ export default function Account() {
 function Password() {
   const [changes, setChanges] = useState(0);
   return (
-    <Section title="Password" description="Changing it signs you out everywhere else.">
+    <Section title="Password" description="Changing it signs you out everywhere else. Passkeys keep working.">
       <div class="panel padded">
         {/* Another key is an empty form. */}
         <Form

@@ -1,10 +1,8 @@
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { CopyButton } from '../components/copy-button.tsx';
-import { CurrentPasswordField } from '../components/current-password.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { Form } from '../components/form.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -14,6 +12,7 @@ import { showToast } from '../components/toast.tsx';
 import { loadSession } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { CodeField } from './code-field.tsx';
+import { PasswordDialog } from './password-dialog.tsx';
 import { QrCode } from './qr-code.tsx';
 
 const TITLE = 'Two-step sign-in';
@@ -154,37 +153,6 @@ function RemoveDialog({ onDone, onClose }: DialogParts) {
     >
       <p>Your password alone signs you in from then on. Enter it to go on.</p>
     </PasswordDialog>
-  );
-}
-
-function PasswordDialog({
-  title,
-  submit,
-  kind = 'primary',
-  onPassword,
-  onClose,
-  children,
-}: {
-  readonly title: string;
-  readonly submit: string;
-  readonly kind?: 'primary' | 'danger';
-  readonly onPassword: (password: string) => Promise<void>;
-  readonly onClose: () => void;
-  readonly children: ComponentChildren;
-}) {
-  return (
-    <Dialog title={title} is_open onClose={onClose}>
-      <Form
-        submit={submit}
-        kind={kind}
-        fields={['password']}
-        onCancel={onClose}
-        onSubmit={(values) => onPassword(values.exact('password'))}
-      >
-        {children}
-        <CurrentPasswordField />
-      </Form>
-    </Dialog>
   );
 }
 

@@ -1,0 +1,111 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { RequestContexts } from '../../http/context.ts';
+import { giveCookies } from './cookies.ts';
+import { answerOf, Done, Id, Name, nullable, Password, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+import { visitOf } from './visit.ts';
+
+/** Bytes of an authenticator in base64url: a few kilobytes, because certificates are not asked for. */
+const Bytes = Type.String({ pattern: '^[\\w-]+$', maxLength: 16_384 });
+const WithPassword = Type.Object({ password: Password });
+
+const Question = { challenge: Type.String(), domain: Type.String() };
+
+/** Returns the routes of a sign-in with a passkey, which need no session: its question and the answer. */
+export function passkeySignInRoutes({ sign_in }: ConsoleServices, contexts: RequestContexts) {
+  const { passkeys } = sign_in;
+  return new Elysia({ prefix: '/passkey' })
+    .post(
+      '/question',
+      async ({ request, set }) => {
+        const { challenge, domain, ...cookies } = await passkeys.ask(visitOf(contexts, request));
+        giveCookies(set, cookies);
+        return { challenge, domain };
+      },
+      { response: answerOf(Question) },
+    )
+    .post(
+      '/',
+      async ({ request, set, body }) => {
+        giveCookies(set, await passkeys.signIn(visitOf(contexts, request), body));
+        return { done: true as const };
+      },
+      {
+        body: Type.Object({ id: Bytes, client_data: Bytes, authenticator_data: Bytes, signature: Bytes }),
+        response: Done,
+      },
+    );
+}
+
+/** Returns the routes of a person's own passkeys: list, begin, add, remove. */
+export function passkeyRoutes(services: ConsoleServices, contexts: RequestContexts) {
+  const { passkeys } = services.sign_in;
+  return new Elysia({ prefix: '/account/passkeys' })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ request, session }) => ({
+        is_offered: passkeys.isOffered(request.headers),
+        items: [...(await passkeys.list(session))],
+      }),
+      {
+        response: answerOf({
+          is_offered: Type.Boolean(),
+          items: Type.Array(
+            answerOf({
+              id: Type.String(),
+              name: Type.String(),
+              created_at_ms: Time,
+              last_used_at_ms: nullable(Time),
+            }),
+          ),
+        }),
+      },
+    )
+    .post(
+      '/begin',
+      async ({ request, set, body }) => {
+        const { set_cookies, ...begun } = await passkeys.begin(visitOf(contexts, request), body);
+        giveCookies(set, { set_cookies });
+        return { ...begun, algorithms: [...begun.algorithms], known_ids: [...begun.known_ids] };
+      },
+      {
+        body: WithPassword,
+        response: answerOf({
+          ...Question,
+          service_name: Type.String(),
+          user_handle: Type.String(),
+          user_name: Type.String(),
+          algorithms: Type.Array(Type.Integer()),
+          known_ids: Type.Array(Type.String()),
+        }),
+      },
+    )
+    .post(
+      '/',
+      async ({ request, set, body }) => {
+        giveCookies(set, await passkeys.add(visitOf(contexts, request), body));
+        return { done: true as const };
+      },
+      {
+        body: Type.Object({
+          name: Name,
+          id: Bytes,
+          client_data: Bytes,
+          attestation: Bytes,
+          transports: Type.String({ pattern: '^([a-z-]+(,[a-z-]+)*)?$', maxLength: 100 }),
+        }),
+        response: Done,
+      },
+    )
+    .delete(
+      '/:passkey_id',
+      async ({ request, params, body }) => {
+        await passkeys.remove(visitOf(contexts, request), { ...params, ...body });
+        return { done: true as const };
+      },
+      { params: Type.Object({ passkey_id: Id }), body: WithPassword, response: Done },
+    );
+}

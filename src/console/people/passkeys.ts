@@ -1,0 +1,193 @@
+import { AccountError } from '../../access/errors.ts';
+import { checkedName } from '../../accounts/names.ts';
+import type { PasskeyAction } from '../../accounts/passkeys.ts';
+import type { Clock } from '../../time/clock.ts';
+import type { Attempts } from './attempts.ts';
+import { cookiesOf, headersOf, told } from './auth-calls.ts';
+import type { BetterAuth } from './better-auth.ts';
+import { SignInError } from './errors.ts';
+import { checked } from './passkey-plugin.ts';
+import type { RelyingParties, RelyingParty } from './relying-party.ts';
+import type {
+  Cookies,
+  NewPasskey,
+  OwnPasskeys,
+  Passkey,
+  PasskeyAnswer,
+  PasskeyQuestion,
+  PasskeyRequest,
+  SignedIn,
+  Visit,
+} from './sign-in.ts';
+
+/** The most passkeys of a user. */
+export const PASSKEYS_MAX = 20;
+
+/** A stored passkey, as better-auth has it. */
+interface StoredPasskey {
+  readonly id: string;
+  readonly userId: string;
+  readonly name: string;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+}
+
+/** The parts of sign-in that passkeys need. */
+export interface PasskeyParts {
+  readonly auth: BetterAuth;
+  readonly attempts: Attempts;
+  readonly parties: RelyingParties;
+  readonly clock: Pick<Clock, 'now_ms'>;
+  readonly accounts: {
+    notePasskey(user_id: string, action: PasskeyAction, passkey_id: string): Promise<void>;
+  };
+  readonly requireSession: (visit: Visit) => Promise<SignedIn>;
+  /** Rejects with `wrong_password` unless it is the one of the signed-in user. */
+  readonly requirePassword: (visit: Visit, session: SignedIn, password: string) => Promise<void>;
+  readonly endOtherSessions: (session: SignedIn) => Promise<void>;
+  /** Does what follows every sign-in of a user. */
+  readonly afterSignIn: (user_id: string) => Promise<void>;
+}
+
+/** Passkeys (WebAuthn), by better-auth's plugin. */
+export class Passkeys implements OwnPasskeys {
+  constructor(private readonly parts: PasskeyParts) {}
+
+  isOffered(headers: Headers): boolean {
+    return this.parts.parties.isOffered(headers);
+  }
+
+  async list({ user_id }: Pick<SignedIn, 'user_id'>): Promise<readonly Passkey[]> {
+    const { adapter } = await this.parts.auth.$context;
+    const found = await adapter.findMany<StoredPasskey>({
+      model: 'passkey',
+      where: [{ field: 'userId', value: user_id }],
+      sortBy: { field: 'createdAt', direction: 'asc' },
+    });
+    return found.map(({ id, name, createdAt, lastUsedAt }) => ({
+      id,
+      name,
+      created_at_ms: createdAt.getTime(),
+      last_used_at_ms: lastUsedAt?.getTime() ?? null,
+    }));
+  }
+
+  async begin(visit: Visit, { password }: { readonly password: string }): Promise<PasskeyRequest & Cookies> {
+    const { auth, requireSession, requirePassword } = this.parts;
+    const headers = this.#headersAt(this.#requireParty(visit), visit);
+    const session = await requireSession(visit);
+    await requirePassword(visit, session, password);
+    if ((await this.list(session)).length >= PASSKEYS_MAX) throw new SignInError('too_many_passkeys');
+    const { headers: sent, response } = await told(
+      auth.api.generatePasskeyRegistrationOptions({ headers, returnHeaders: true }),
+    );
+    return {
+      ...cookiesOf(sent),
+      challenge: response.challenge,
+      domain: response.rp.id ?? '',
+      service_name: response.rp.name,
+      user_handle: response.user.id,
+      user_name: response.user.name,
+      algorithms: response.pubKeyCredParams.map(({ alg }) => alg),
+      known_ids: (response.excludeCredentials ?? []).map(({ id }) => id),
+    };
+  }
+
+  async add(visit: Visit, { name, ...given }: NewPasskey): Promise<Cookies> {
+    const { auth, accounts, requireSession } = this.parts;
+    const headers = this.#headersAt(this.#requireParty(visit), visit);
+    const { user_id } = await requireSession(visit);
+    const { id, client_data, attestation, transports } = given;
+    const response = {
+      id,
+      rawId: id,
+      type: 'public-key' as const,
+      response: {
+        clientDataJSON: client_data,
+        attestationObject: attestation,
+        transports: transports === '' ? [] : transports.split(','),
+      },
+      clientExtensionResults: {},
+    };
+    const body = name.trim() === '' ? { response } : { response, name: checkedName(name) };
+    const { headers: sent, response: added } = await checked(() =>
+      told(auth.api.verifyPasskeyRegistration({ body, headers, returnHeaders: true })),
+    );
+    await accounts.notePasskey(user_id, 'passkey.add', added.id);
+    return cookiesOf(sent);
+  }
+
+  async remove(
+    visit: Visit,
+    { passkey_id, password }: { readonly passkey_id: string; readonly password: string },
+  ): Promise<void> {
+    const { auth, accounts, requireSession, requirePassword, endOtherSessions } = this.parts;
+    const session = await requireSession(visit);
+    await requirePassword(visit, session, password);
+    const { adapter } = await auth.$context;
+    const where = [
+      { field: 'id', value: passkey_id },
+      { field: 'userId', value: session.user_id },
+    ];
+    if ((await adapter.deleteMany({ model: 'passkey', where })) === 0) {
+      throw new AccountError('not_found', 'There is no such passkey.');
+    }
+    // After the deletion: a sign-in that still found the passkey looks for it again.
+    await endOtherSessions(session);
+    await accounts.notePasskey(session.user_id, 'passkey.remove', passkey_id);
+  }
+
+  async ask(visit: Visit): Promise<PasskeyQuestion & Cookies> {
+    const { auth, attempts } = this.parts;
+    const { domain } = this.#requireParty(visit);
+    attempts.ofAddress('passkey', visit.client_address);
+    // No cookie is given: with a session, the question would name the passkeys of its user.
+    const { headers, response } = await told(
+      auth.api.generatePasskeyAuthenticationOptions({ headers: new Headers(), returnHeaders: true }),
+    );
+    return { ...cookiesOf(headers), challenge: response.challenge, domain };
+  }
+
+  async signIn(visit: Visit, given: PasskeyAnswer): Promise<Cookies> {
+    const { auth, attempts, clock, afterSignIn } = this.parts;
+    const headers = this.#headersAt(this.#requireParty(visit), visit);
+    attempts.ofAddress('passkey', visit.client_address);
+    const { id, client_data, authenticator_data, signature } = given;
+    const response = {
+      id,
+      rawId: id,
+      type: 'public-key' as const,
+      response: { clientDataJSON: client_data, authenticatorData: authenticator_data, signature },
+      clientExtensionResults: {},
+    };
+    const { headers: sent, response: begun } = await checked(() =>
+      told(auth.api.verifyPasskeyAuthentication({ body: { response }, headers, returnHeaders: true })),
+    );
+    const { adapter, internalAdapter } = await auth.$context;
+    const used = await adapter.update({
+      model: 'passkey',
+      where: [{ field: 'credentialID', value: id }],
+      update: { lastUsedAt: new Date(clock.now_ms()) },
+    });
+    if (used === null) {
+      await internalAdapter.deleteSession(begun.session.token);
+      throw new SignInError('wrong_passkey');
+    }
+    await afterSignIn(begun.user.id);
+    return cookiesOf(sent);
+  }
+
+  /** Returns the party of a request. Throws `no_passkeys_here`. */
+  #requireParty({ headers }: Visit): RelyingParty {
+    const party = this.parts.parties.of(headers);
+    if (party === null) throw new SignInError('no_passkeys_here');
+    return party;
+  }
+
+  /** Returns the headers of a request with the origin that an authenticator must have signed. */
+  #headersAt({ origin }: RelyingParty, visit: Visit): Headers {
+    const headers = headersOf(visit);
+    headers.set('origin', origin);
+    return headers;
+  }
+}
