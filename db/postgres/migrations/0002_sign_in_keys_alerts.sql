@@ -22,14 +22,49 @@ CREATE TABLE "alerts" (
 	CONSTRAINT "alerts_kind" CHECK ("alerts"."kind" IN ('credit_low', 'spend_limit_near', 'spend_limit_reached', 'tier_changed', 'payment_credited', 'key_expires'))
 );
 --> statement-breakpoint
+CREATE TABLE "passkeys" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"name" text COLLATE "C" NOT NULL,
+	"credential_id" text COLLATE "C" NOT NULL,
+	"public_key" text COLLATE "C" NOT NULL,
+	"signatures" bigint NOT NULL,
+	"device_type" text COLLATE "C" NOT NULL,
+	"is_backed_up" boolean NOT NULL,
+	"transports" text COLLATE "C" NOT NULL,
+	"model_id" text COLLATE "C" NOT NULL,
+	"created_at_ms" bigint NOT NULL,
+	"last_used_at_ms" bigint,
+	CONSTRAINT "passkeys_credential_id_unique" UNIQUE("credential_id"),
+	CONSTRAINT "passkeys_signatures" CHECK ("passkeys"."signatures" >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "second_factors" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"secret_encrypted" text COLLATE "C" NOT NULL,
+	"recovery_codes_encrypted" text COLLATE "C" NOT NULL,
+	"is_confirmed" boolean DEFAULT false NOT NULL,
+	"failures" bigint DEFAULT 0 NOT NULL,
+	"locked_until_ms" bigint,
+	CONSTRAINT "second_factors_user_id_unique" UNIQUE("user_id"),
+	CONSTRAINT "second_factors_failures" CHECK ("second_factors"."failures" >= 0)
+);
+--> statement-breakpoint
+ALTER TABLE "api_keys" ADD COLUMN "expires_at_ms" bigint;--> statement-breakpoint
 ALTER TABLE "organizations" ADD COLUMN "credit_alert_micros" bigint;--> statement-breakpoint
+ALTER TABLE "users" ADD COLUMN "has_second_factor" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "users" ADD COLUMN "gets_alert_mails" boolean DEFAULT true NOT NULL;--> statement-breakpoint
 ALTER TABLE "alert_recipients" ADD CONSTRAINT "alert_recipients_alert_id_alerts_id_fk" FOREIGN KEY ("alert_id") REFERENCES "public"."alerts"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "alert_recipients" ADD CONSTRAINT "alert_recipients_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "alerts" ADD CONSTRAINT "alerts_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "passkeys" ADD CONSTRAINT "passkeys_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "second_factors" ADD CONSTRAINT "second_factors_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "alert_recipients_user" ON "alert_recipients" USING btree ("user_id","alert_id");--> statement-breakpoint
 CREATE INDEX "alert_recipients_due" ON "alert_recipients" USING btree ("mail_due_ms") WHERE "alert_recipients"."mail_due_ms" IS NOT NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX "alerts_open" ON "alerts" USING btree ("organization_id","kind","subject_id") WHERE "alerts"."ended_at_ms" IS NULL;--> statement-breakpoint
 CREATE INDEX "alerts_created" ON "alerts" USING btree ("created_at_ms");--> statement-breakpoint
+CREATE INDEX "passkeys_user" ON "passkeys" USING btree ("user_id");--> statement-breakpoint
+CREATE INDEX "api_keys_expiry" ON "api_keys" USING btree ("expires_at_ms") WHERE "api_keys"."revoked_at_ms" IS NULL;--> statement-breakpoint
 CREATE INDEX "organizations_credit_alert" ON "organizations" USING btree ("credit_alert_micros") WHERE "organizations"."credit_alert_micros" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX "projects_limited" ON "projects" USING btree ("spend_limit_micros") WHERE "projects"."spend_limit_micros" IS NOT NULL;
