@@ -46,9 +46,10 @@ const UNREAD = /\.(map|d\.[cm]?ts|md|h|tsbuildinfo)$/;
 /** The libraries that the addon and llama.cpp need besides the C library. */
 const CPP_RUNTIME = ['libstdc++.so.6', 'libgcc_s.so.1'];
 
-/** Returns the program and every worker, which is started by its own path. */
+/** Returns the program and every worker, which is started by its own path. Those of the pages run in the browser. */
 async function entryPoints(): Promise<string[]> {
-  const workers = await Array.fromAsync(new Bun.Glob('{src,db,native}/**/*-worker.ts').scan(PROJECT_ROOT));
+  const found = await Array.fromAsync(new Bun.Glob('{src,db,native}/**/*-worker.ts').scan(PROJECT_ROOT));
+  const workers = found.filter((path) => !path.startsWith('src/console/pages/'));
   return ['src/main.ts', ...workers.sort()].map(projectFile);
 }
 
