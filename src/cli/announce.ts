@@ -57,7 +57,7 @@ function announcement(start: Start, options: JsonOptions & ServeConfig, is_termi
   const { address, first, engine, metrics_url, time_ms } = start;
   const console_url = options.console === 'on' ? `${options.publicUrl ?? address}/console` : undefined;
   const advice = first === null || options.owner !== undefined ? undefined : OWNER_ADVICE;
-  const facts = { address, console: console_url, metrics_url, ...first, engine };
+  const facts = { address, console: console_url, metrics_url, ...first, engine: engine && shown(engine) };
   if (!is_terminal) {
     const time = new Date(time_ms).toISOString();
     const example = curlLine(address, first);
@@ -79,6 +79,11 @@ function announcement(start: Start, options: JsonOptions & ServeConfig, is_termi
 }
 
 const OWNER_ADVICE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
+
+/** Returns what is told of an engine: of its temperatures only that there are some. */
+function shown({ temperatures, ...facts }: EngineFacts) {
+  return { ...facts, calibrated: temperatures !== null };
+}
 
 function engineLines(engine: EngineFacts): readonly string[] {
   const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${EVALUATOR_NAMES[engine.evaluator]}`;

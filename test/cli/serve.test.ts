@@ -133,7 +133,15 @@ describe('the first key', () => {
       console: expect.stringMatching(/\/console$/),
       metrics_url: expect.stringMatching(/\/metrics$/),
       api_key_file: path,
-      engine: expect.objectContaining({ device: 'cpu' }),
+      // These, and no more: an operator reads the line.
+      engine: {
+        weights_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+        profile: expect.any(String),
+        context_tokens: 16_384,
+        evaluator: expect.any(String),
+        device: 'cpu',
+        calibrated: true,
+      },
       example: expect.stringContaining('curl -s '),
       advice: expect.stringContaining('tds member add "My organization" EMAIL owner'),
       msg: 'serving',
