@@ -242,7 +242,14 @@ describe('a passkey', () => {
     const made = { ...opened, sign_in: opened.reopen({ accounts }) };
     await addUser(made);
     const cookies = await signedIn(made.sign_in);
+    const { set_cookies, ...begun_early } = await made.sign_in.passkeys.begin(pageOf(cookies), {
+      password: PASSWORD,
+    });
     for (let added = 0; added < 20; added += 1) await add(made, cookies);
+    const late = { name: 'Late', ...new Authenticator().create(begun_early, PUBLIC_URL) };
+    await expect(made.sign_in.passkeys.add(pageOf(cookies, cookieOf(set_cookies)), late)).rejects.toEqual(
+      refusedAs('too_many_passkeys'),
+    );
     await expect(made.sign_in.passkeys.begin(pageOf(cookies), { password: PASSWORD })).rejects.toEqual(
       refusedAs('too_many_passkeys'),
     );

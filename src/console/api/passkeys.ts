@@ -9,6 +9,8 @@ import { visitOf } from './visit.ts';
 
 /** Bytes of an authenticator in base64url: a few kilobytes, because certificates are not asked for. */
 const Bytes = Type.String({ pattern: '^[\\w-]+$', maxLength: 16_384 });
+/** The id of a passkey: at most 1,023 bytes (WebAuthn), which an index of either database takes. */
+const PasskeyId = Type.String({ pattern: '^[\\w-]+$', maxLength: 1_364 });
 const WithPassword = Type.Object({ password: Password });
 
 const Question = { challenge: Type.String(), domain: Type.String() };
@@ -33,7 +35,7 @@ export function passkeySignInRoutes({ sign_in }: ConsoleServices, contexts: Requ
         return { done: true as const };
       },
       {
-        body: Type.Object({ id: Bytes, client_data: Bytes, authenticator_data: Bytes, signature: Bytes }),
+        body: Type.Object({ id: PasskeyId, client_data: Bytes, authenticator_data: Bytes, signature: Bytes }),
         response: Done,
       },
     );
@@ -92,7 +94,7 @@ export function passkeyRoutes(services: ConsoleServices, contexts: RequestContex
       {
         body: Type.Object({
           name: Name,
-          id: Bytes,
+          id: PasskeyId,
           client_data: Bytes,
           attestation: Bytes,
           transports: Type.String({ pattern: '^([a-z-]+(,[a-z-]+)*)?$', maxLength: 100 }),

@@ -44,6 +44,8 @@ export interface PasskeyParts {
   readonly requireSession: (visit: Visit) => Promise<SignedIn>;
   /** Rejects with `wrong_password` unless it is the one of the signed-in user. */
   readonly requirePassword: (visit: Visit, session: SignedIn, password: string) => Promise<void>;
+  /** Deletes expired questions. */
+  readonly endExpired: () => Promise<void>;
   readonly endOtherSessions: (session: SignedIn) => Promise<void>;
   /** Does what follows every sign-in of a user. */
   readonly afterSignIn: (user_id: string) => Promise<void>;
@@ -77,7 +79,7 @@ export class Passkeys implements OwnPasskeys {
     const headers = this.#headersAt(this.#requireParty(visit), visit);
     const session = await requireSession(visit);
     await requirePassword(visit, session, password);
-    if ((await this.list(session)).length >= PASSKEYS_MAX) throw new SignInError('too_many_passkeys');
+    await this.#requireRoom(session);
     const { headers: sent, response } = await told(
       auth.api.generatePasskeyRegistrationOptions({ headers, returnHeaders: true }),
     );
@@ -96,7 +98,9 @@ export class Passkeys implements OwnPasskeys {
   async add(visit: Visit, { name, ...given }: NewPasskey): Promise<Cookies> {
     const { auth, accounts, requireSession } = this.parts;
     const headers = this.#headersAt(this.#requireParty(visit), visit);
-    const { user_id } = await requireSession(visit);
+    const session = await requireSession(visit);
+    // Several may have begun while there was room for one.
+    await this.#requireRoom(session);
     const { id, client_data, attestation, transports } = given;
     const response = {
       id,
@@ -113,7 +117,14 @@ export class Passkeys implements OwnPasskeys {
     const { headers: sent, response: added } = await checked(() =>
       told(auth.api.verifyPasskeyRegistration({ body, headers, returnHeaders: true })),
     );
-    await accounts.notePasskey(user_id, 'passkey.add', added.id);
+    try {
+      // The session, or the user, may have ended since: then nothing of it may sign in later.
+      await requireSession(visit);
+    } catch (error) {
+      await this.#delete(added.id, session);
+      throw error;
+    }
+    await accounts.notePasskey(session.user_id, 'passkey.add', added.id);
     return cookiesOf(sent);
   }
 
@@ -121,15 +132,10 @@ export class Passkeys implements OwnPasskeys {
     visit: Visit,
     { passkey_id, password }: { readonly passkey_id: string; readonly password: string },
   ): Promise<void> {
-    const { auth, accounts, requireSession, requirePassword, endOtherSessions } = this.parts;
+    const { accounts, requireSession, requirePassword, endOtherSessions } = this.parts;
     const session = await requireSession(visit);
     await requirePassword(visit, session, password);
-    const { adapter } = await auth.$context;
-    const where = [
-      { field: 'id', value: passkey_id },
-      { field: 'userId', value: session.user_id },
-    ];
-    if ((await adapter.deleteMany({ model: 'passkey', where })) === 0) {
+    if (!(await this.#delete(passkey_id, session))) {
       throw new AccountError('not_found', 'There is no such passkey.');
     }
     // After the deletion: a sign-in that still found the passkey looks for it again.
@@ -141,6 +147,8 @@ export class Passkeys implements OwnPasskeys {
     const { auth, attempts } = this.parts;
     const { domain } = this.#requireParty(visit);
     attempts.ofAddress('passkey', visit.client_address);
+    // Each question is a row for some minutes.
+    await this.parts.endExpired();
     // No cookie is given: with a session, the question would name the passkeys of its user.
     const { headers, response } = await told(
       auth.api.generatePasskeyAuthenticationOptions({ headers: new Headers(), returnHeaders: true }),
@@ -175,6 +183,21 @@ export class Passkeys implements OwnPasskeys {
     }
     await afterSignIn(begun.user.id);
     return cookiesOf(sent);
+  }
+
+  /** Throws `too_many_passkeys`. */
+  async #requireRoom(session: SignedIn): Promise<void> {
+    if ((await this.list(session)).length >= PASSKEYS_MAX) throw new SignInError('too_many_passkeys');
+  }
+
+  /** Deletes a passkey of a user. Returns false if there is none. */
+  async #delete(passkey_id: string, { user_id }: Pick<SignedIn, 'user_id'>): Promise<boolean> {
+    const { adapter } = await this.parts.auth.$context;
+    const where = [
+      { field: 'id', value: passkey_id },
+      { field: 'userId', value: user_id },
+    ];
+    return (await adapter.deleteMany({ model: 'passkey', where })) > 0;
   }
 
   /** Returns the party of a request. Throws `no_passkeys_here`. */

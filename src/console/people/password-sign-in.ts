@@ -139,6 +139,7 @@ export class PasswordSignIn implements SignIn {
       accounts: parts.accounts,
       requireSession: (visit) => this.#requireSession(visit),
       requirePassword: (visit, session, password) => this.#requirePassword(visit, session, password),
+      endExpired: () => this.#tokens.endExpired(),
       endOtherSessions: (session) => this.endOtherSessions(session),
       afterSignIn: (user_id) => this.#tidyAfterSignIn(user_id),
     });

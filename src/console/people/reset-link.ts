@@ -2,7 +2,10 @@ import { openBetterAuth } from './better-auth.ts';
 import { LinkTokens } from './link-tokens.ts';
 import type { SignInParts } from './password-sign-in.ts';
 
-/** Returns a link with which a user sets a password, once, within an hour; for the operator. */
+/**
+ * Ends the sessions of a user, which may be somebody else's. Returns a link with which the user sets a password, once,
+ * within an hour; for the operator.
+ */
 export async function resetLink(
   { links, ...parts }: Pick<SignInParts, 'database' | 'secret' | 'links' | 'clock' | 'identifiers'>,
   user_id: string,
@@ -19,5 +22,6 @@ export async function resetLink(
     onTakenSignUp: nothing,
     onReset: nothing,
   });
+  await (await auth.$context).internalAdapter.deleteUserSessions(user_id);
   return links.reset(await new LinkTokens(auth, parts).issue('reset-password', user_id));
 }
