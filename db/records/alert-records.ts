@@ -12,6 +12,7 @@ import {
   isNull,
   lt,
   lte,
+  or,
   sql,
 } from 'drizzle-orm';
 import type {
@@ -255,6 +256,8 @@ export class SqlAlertRecords implements AlertRecords {
           isNotNull(alertRecipients.mail_due_ms),
           lte(alertRecipients.mail_due_ms, now_ms),
           gte(alerts.created_at_ms, since_ms),
+          // An event has ended when it is written; a condition that is over is no news.
+          or(isNull(alerts.ended_at_ms), eq(alerts.ended_at_ms, alerts.created_at_ms)),
         ),
       )
       .orderBy(asc(alertRecipients.mail_due_ms), asc(alertRecipients.alert_id))

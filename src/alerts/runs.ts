@@ -9,6 +9,8 @@ const RETRY_MS = 10 * MINUTE_MS;
 /** A mail that could not be sent for a day is old news, and the console shows the alert. */
 const MAIL_AGE_MAX_MS = DAY_MS;
 const MAILS_OF_A_RUN = 100;
+/** One failure may be an address that the server refuses; another means that the server is down. */
+const FAILURES_OF_A_RUN = 2;
 
 interface AlertRunParts {
   readonly store: Store;
@@ -47,24 +49,36 @@ export class AlertRuns {
     try {
       await this.#mailDue();
     } catch (error) {
-      problems.report({ request_id: null, step: 'mail', code: null, error });
+      this.#reportMail(error);
     }
   }
 
   /**
    * Sends the mails that are due, each once. A mail whose try was cut off is sent again after a while, with the same id,
-   * because it may not have reached the server. Rejects at the first that fails: then the server may be down.
+   * because it may not have reached the server.
    */
   async #mailDue(): Promise<void> {
     const { store, clock, mail: send } = this.parts;
     if (send === null) return;
     const { alerts } = store;
     const now_ms = clock.now_ms();
+    let failures = 0;
     for (const mail of await alerts.dueMails(now_ms, now_ms - MAIL_AGE_MAX_MS, MAILS_OF_A_RUN)) {
       const at_ms = clock.now_ms();
       if (!(await alerts.claimMail(mail, at_ms, at_ms + RETRY_MS))) continue;
-      await send(mail);
+      try {
+        await send(mail);
+      } catch (error) {
+        this.#reportMail(error);
+        failures += 1;
+        if (failures === FAILURES_OF_A_RUN) return;
+        continue;
+      }
       await alerts.noteMailed(mail);
     }
+  }
+
+  #reportMail(error: unknown): void {
+    this.parts.problems.report({ request_id: null, step: 'mail', code: null, error });
   }
 }

@@ -35,7 +35,7 @@ function answerIndex(question: Question, answer: boolean | string | number): num
     case 'choice':
       return question.options.findIndex(({ id }) => id === answer);
     case 'score':
-      return typeof answer === 'number' ? answer : -1;
+      return typeof answer === 'number' && Number.isInteger(answer) ? answer : -1;
   }
 }
 

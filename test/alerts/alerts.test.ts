@@ -248,10 +248,10 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       mail: () => Promise.reject(new Error('down')),
     });
     await failing.run();
-    expect(reported).toMatchObject([{ step: 'mail' }]);
-    // The others are due, the one that failed is not.
+    expect(reported).toMatchObject([{ step: 'mail' }, { step: 'mail' }]);
+    // The others are due, those that failed are not.
     await run();
-    expect(mails).toHaveLength(PAYERS.length - 1);
+    expect(mails).toHaveLength(PAYERS.length - 2);
     clock.advance(10 * MINUTE_MS);
     await run();
     expect(mails).toHaveLength(PAYERS.length);
@@ -261,6 +261,36 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     await run();
     expect(mails).toHaveLength(PAYERS.length);
     expect((await kindsOf(owner())).length).toBe(2);
+  });
+
+  test('an address that the server refuses keeps no mail from the others', async () => {
+    await setTierSettings(context, OPERATOR, organization_id, { minimum_tier: 1 });
+    const reported: unknown[] = [];
+    const sent: string[] = [];
+    const refusing = new AlertRuns({
+      store: database.store,
+      clock,
+      problems: { ...noProblemsExpected, report: (problem) => void reported.push(problem) },
+      mail: ({ email }) => {
+        if (email === 'owner@example.com') return Promise.reject(new Error('refused'));
+        sent.push(email);
+        return Promise.resolve();
+      },
+    });
+    await refusing.run();
+    expect(reported).toHaveLength(1);
+    expect(sent.sort()).toEqual(['admin@example.com', 'billing@example.com']);
+  });
+
+  test('a condition that is over before its mail is sent is not mailed', async () => {
+    await setCredit(0);
+    await setCreditAlert(context, owner(), { organization_id, credit_alert_micros: DOLLAR });
+    await runsOn(database.store, null).run();
+    await setCredit(10 * DOLLAR);
+    clock.advance(MINUTE_MS);
+    await run();
+    expect(mails).toEqual([]);
+    expect(await kindsOf(owner())).toEqual(['credit_low']);
   });
 
   test('no mail without a mail server, to an unverified address, and to who turned them off', async () => {

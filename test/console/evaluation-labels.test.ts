@@ -119,6 +119,7 @@ describe('the labels of a cases file', () => {
       '{"state":"a","questions":[{"type":"noul","instructions":"Is it?","answer":true,"soft":[0.2,0.8]}]}',
       '{"state":"b","questions":[{"type":"noul","instructions":"Is it?","answer":"perhaps"}]}',
       '{"state":"","questions":[]}',
+      '{"state":"c","questions":[{"type":"score","instructions":"How?","criteria":["a","b","c"],"answer":1.5}]}',
     ];
     const read = labelsOfCases({ rows });
     expect(read.rows.map(({ questions }) => writeJson(questions))).toEqual([
@@ -126,9 +127,9 @@ describe('the labels of a cases file', () => {
     ]);
     expect(read.rows[0]?.labels[0]?.target).toEqual([0.2, 0.8]);
     expect(read.problems).toEqual([
-      'Questions whose right answer is none of their options: 1, the first in row 2. They are left out.',
+      'Questions whose right answer is none of their options: 2, the first in row 2. They are left out.',
       'Cases without a record or without questions: 1, the first in row 3. They are left out.',
-      'Rows without a right answer: 1. They are not asked.',
+      'Rows without a right answer: 2. They are not asked.',
     ]);
   });
 });

@@ -50,13 +50,14 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
     if (is_kept && file !== null) void keepSetup(scope, chosen);
   }, [is_kept, scope, chosen, file]);
 
-  const begin = (column: string | null) => setChosen({ ...chosen, column, run_key: newRunKey() });
+  // Each choice begins another run: rows that were sent with others are not those of this one.
+  const begin = (change: Partial<BatchSetup>) => setChosen({ ...chosen, ...change, run_key: newRunKey() });
   const take = (taken: RowFile) => {
-    begin(likeliestRecord(taken.columns));
+    begin({ column: likeliestRecord(taken.columns) });
     rows_run.take(taken);
   };
   const removeFile = async () => {
-    begin(null);
+    begin({ column: null });
     await rows_run.remove();
     await forgetBatch(scope);
   };
@@ -100,7 +101,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
               options={columnOptions(file.columns, 'All columns, as one object')}
               value={columnValue(chosen.column)}
               is_disabled={is_begun}
-              onChange={(value) => setChosen({ ...chosen, column: columnIn(value) })}
+              onChange={(value) => begin({ column: columnIn(value) })}
             />
           </FilePart>
           <QuestionChoice
@@ -110,14 +111,9 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
             asked={asked}
             complaint={complaint}
             is_disabled={is_begun}
-            onChoose={(questions) => setChosen({ ...chosen, questions })}
+            onChoose={(questions) => begin({ questions })}
           />
-          <RunWith
-            setup={setup}
-            chosen={chosen}
-            is_disabled={is_begun}
-            onChoose={(change) => setChosen({ ...chosen, ...change })}
-          />
+          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={begin} />
           <CreditNotice setup={setup} price={price} />
           <RunBar
             mode={chosen.mode}
@@ -125,7 +121,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
             price={price}
             progress={progress}
             total={file.rows.length}
-            onMode={(mode) => setChosen({ ...chosen, mode })}
+            onMode={(mode) => begin({ mode })}
             onRun={task === null ? null : () => void run.start(task)}
             onPause={() => run.pause()}
             onRestart={() => setQuestion('answers')}
@@ -152,7 +148,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
         onClose={() => setQuestion(undefined)}
         onConfirm={async () => {
           if (question === 'file') return await removeFile();
-          begin(chosen.column);
+          begin({});
           await rows_run.restart();
         }}
       />

@@ -55,6 +55,7 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
 
   const labels = useLabels(file, chosen);
   const { asked, rows, complaint } = labels;
+  // Each choice begins another run: rows that were sent with others are not those of this one.
   const begin = (change: Partial<EvaluationSetup>) =>
     setChosen({ ...chosen, ...change, run_key: newRunKey() });
   const take = (taken: RowFile) => {
@@ -92,14 +93,9 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
             is_disabled={is_begun}
             is_running={progress.state !== 'stopped'}
             onRemove={() => (is_begun ? setQuestion('file') : void removeFile())}
-            onChoose={(change) => setChosen({ ...chosen, ...change })}
+            onChoose={begin}
           />
-          <RunWith
-            setup={setup}
-            chosen={chosen}
-            is_disabled={is_begun}
-            onChoose={(change) => setChosen({ ...chosen, ...change })}
-          />
+          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={begin} />
           <CreditNotice setup={setup} price={price} />
           <RunBar
             mode={chosen.mode}
@@ -107,7 +103,7 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
             price={price}
             progress={progress}
             total={rows.length}
-            onMode={(mode) => setChosen({ ...chosen, mode })}
+            onMode={(mode) => begin({ mode })}
             onRun={task === null ? null : () => void run.start(task)}
             onPause={() => run.pause()}
             onRestart={() => setQuestion('answers')}
