@@ -93,7 +93,8 @@ describe.skipIf(program === null)('alerts in the console', () => {
     const mailed = page.getByLabel('Mail me alerts');
     await mailed.waitFor();
     expect(await mailed.isChecked()).toBe(true);
-    await mailed.uncheck();
+    // It stays until the service has taken the change.
+    await mailed.click();
     await page.getByText('Alerts are no longer mailed to you.').waitFor();
     await setTierSettings(made.service.accounts, OPERATOR, cleo.organization_id, { minimum_tier: 1 });
     await run();
