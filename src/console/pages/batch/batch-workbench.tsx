@@ -1,10 +1,10 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { Button } from '../components/button.tsx';
 import { Select } from '../components/field.tsx';
 import { askedQuestions } from '../playground/asked.ts';
 import type { Setup } from '../playground/asking-setup.ts';
-import { type KeptWork, keeps_work } from '../playground/kept-work.ts';
+import type { KeptWork } from '../playground/kept-work.ts';
 import { keyOf } from '../playground/key-choice.tsx';
 import { MissingParts } from '../playground/missing-parts.tsx';
 import { objectIn } from '../playground/use-request.ts';
@@ -20,10 +20,10 @@ import { columnIn, columnOptions, columnValue, likeliestRecord } from '../rows/r
 import { type RowFile, recordOf } from '../rows/row-file.ts';
 import type { RowTask } from '../rows/row-run.ts';
 import { RunBar } from '../rows/run-bar.tsx';
-import { newRunKey } from '../rows/run-setup.ts';
 import { RunWith } from '../rows/run-with.tsx';
 import { useRowRun } from '../rows/use-row-run.ts';
 import { useRowsPrice } from '../rows/use-rows-price.ts';
+import { useRunSetup } from '../rows/use-run-setup.ts';
 import { download } from './download.ts';
 import { forgetBatch, type KeptBatch, keepSetup } from './kept-batch.ts';
 import { RowsTable } from './rows-table.tsx';
@@ -41,23 +41,18 @@ interface BenchProps {
 /** One batch: its file, what is asked of each row, and the answers. */
 export function BatchWorkbench({ organization_id, setup, scope, work, kept }: BenchProps) {
   const { file, run, progress, is_begun, ...rows_run } = useRowRun(scope, kept);
-  const [chosen, setChosen] = useState<BatchSetup>(
+  const [chosen, choose] = useRunSetup<BatchSetup>(
     () => kept?.setup ?? { ...firstRunSetup(setup, work), column: null },
+    { file, scope, keep: keepSetup },
   );
   const [question, setQuestion] = useState<'file' | 'answers'>();
-  const is_kept = keeps_work.value;
-  useEffect(() => {
-    if (is_kept && file !== null) void keepSetup(scope, chosen);
-  }, [is_kept, scope, chosen, file]);
 
-  // Each choice begins another run: rows that were sent with others are not those of this one.
-  const begin = (change: Partial<BatchSetup>) => setChosen({ ...chosen, ...change, run_key: newRunKey() });
   const take = (taken: RowFile) => {
-    begin({ column: likeliestRecord(taken.columns) });
+    choose({ column: likeliestRecord(taken.columns) });
     rows_run.take(taken);
   };
   const removeFile = async () => {
-    begin({ column: null });
+    choose({ column: null });
     await rows_run.remove();
     await forgetBatch(scope);
   };
@@ -101,7 +96,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
               options={columnOptions(file.columns, 'All columns, as one object')}
               value={columnValue(chosen.column)}
               is_disabled={is_begun}
-              onChange={(value) => begin({ column: columnIn(value) })}
+              onChange={(value) => choose({ column: columnIn(value) })}
             />
           </FilePart>
           <QuestionChoice
@@ -111,9 +106,9 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
             asked={asked}
             complaint={complaint}
             is_disabled={is_begun}
-            onChoose={(questions) => begin({ questions })}
+            onChoose={(questions) => choose({ questions })}
           />
-          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={begin} />
+          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={choose} />
           <CreditNotice setup={setup} price={price} />
           <RunBar
             mode={chosen.mode}
@@ -121,7 +116,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
             price={price}
             progress={progress}
             total={file.rows.length}
-            onMode={(mode) => begin({ mode })}
+            onMode={(mode) => choose({ mode })}
             onRun={task === null ? null : () => void run.start(task)}
             onPause={() => run.pause()}
             onRestart={() => setQuestion('answers')}
@@ -148,7 +143,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
         onClose={() => setQuestion(undefined)}
         onConfirm={async () => {
           if (question === 'file') return await removeFile();
-          begin({});
+          choose({});
           await rows_run.restart();
         }}
       />

@@ -1,9 +1,9 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { Notice } from '../components/notice.tsx';
 import { formatCount } from '../format.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
 import type { Setup } from '../playground/asking-setup.ts';
-import { type KeptWork, keeps_work } from '../playground/kept-work.ts';
+import type { KeptWork } from '../playground/kept-work.ts';
 import { keyOf } from '../playground/key-choice.tsx';
 import { MissingParts } from '../playground/missing-parts.tsx';
 import { CreditNotice } from '../rows/credit-notice.tsx';
@@ -17,10 +17,10 @@ import { likeliestRecord } from '../rows/record-column.ts';
 import type { RowFile } from '../rows/row-file.ts';
 import type { RowRun, RowTask } from '../rows/row-run.ts';
 import { RunBar } from '../rows/run-bar.tsx';
-import { newRunKey } from '../rows/run-setup.ts';
 import { RunWith } from '../rows/run-with.tsx';
 import { useRowRun } from '../rows/use-row-run.ts';
 import { useRowsPrice } from '../rows/use-rows-price.ts';
+import { useRunSetup } from '../rows/use-run-setup.ts';
 import { ColumnChoice } from './column-choice.tsx';
 import { evaluatedQuestions, shortText } from './evaluated.ts';
 import { forgetEvaluation, type KeptEvaluation, keepEvaluationSetup } from './kept-evaluation.ts';
@@ -44,26 +44,20 @@ interface BenchProps {
 /** One evaluation: its file, where its labels are, and how good the answers are. */
 export function EvaluationWorkbench({ organization_id, setup, scope, work, kept }: BenchProps) {
   const { file, run, progress, is_begun, ...rows_run } = useRowRun(scope, kept);
-  const [chosen, setChosen] = useState<EvaluationSetup>(
+  const [chosen, choose] = useRunSetup<EvaluationSetup>(
     () => kept?.setup ?? { ...firstRunSetup(setup, work), columns: NO_COLUMNS },
+    { file, scope, keep: keepEvaluationSetup },
   );
   const [question, setQuestion] = useState<'file' | 'answers'>();
-  const is_kept = keeps_work.value;
-  useEffect(() => {
-    if (is_kept && file !== null) void keepEvaluationSetup(scope, chosen);
-  }, [is_kept, scope, chosen, file]);
 
   const labels = useLabels(file, chosen);
   const { asked, rows, complaint } = labels;
-  // Each choice begins another run: rows that were sent with others are not those of this one.
-  const begin = (change: Partial<EvaluationSetup>) =>
-    setChosen({ ...chosen, ...change, run_key: newRunKey() });
   const take = (taken: RowFile) => {
-    begin({ columns: likeliestColumns(taken.columns, asked) });
+    choose({ columns: likeliestColumns(taken.columns, asked) });
     rows_run.take(taken);
   };
   const removeFile = async () => {
-    begin({ columns: NO_COLUMNS });
+    choose({ columns: NO_COLUMNS });
     await rows_run.remove();
     await forgetEvaluation(scope);
   };
@@ -93,9 +87,9 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
             is_disabled={is_begun}
             is_running={progress.state !== 'stopped'}
             onRemove={() => (is_begun ? setQuestion('file') : void removeFile())}
-            onChoose={begin}
+            onChoose={choose}
           />
-          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={begin} />
+          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={choose} />
           <CreditNotice setup={setup} price={price} />
           <RunBar
             mode={chosen.mode}
@@ -103,7 +97,7 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
             price={price}
             progress={progress}
             total={rows.length}
-            onMode={(mode) => begin({ mode })}
+            onMode={(mode) => choose({ mode })}
             onRun={task === null ? null : () => void run.start(task)}
             onPause={() => run.pause()}
             onRestart={() => setQuestion('answers')}
@@ -120,7 +114,7 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
         onClose={() => setQuestion(undefined)}
         onConfirm={async () => {
           if (question === 'file') return await removeFile();
-          begin({});
+          choose({});
           await rows_run.restart();
         }}
       />
