@@ -11,8 +11,9 @@ import { printLine } from './output.ts';
 import { findAddress } from './server-addresses.ts';
 
 /**
- * Prints a link with which the user of that address sets a password. Removes the user's second factor, because who needs
- * the operator's help may have lost both, and passkeys, which somebody else may have added. Rejects with `not_found`.
+ * Prints a link with which the user of that address sets a password, and ends the old one. Removes the user's second
+ * factor, because who needs the operator's help may have lost both, and passkeys, which somebody else may have added.
+ * Rejects with `not_found`.
  */
 export async function printResetLink(
   options: DataOptions & Values<'publicUrl' | 'url'>,
@@ -37,6 +38,8 @@ export async function printResetLink(
   if (had_second_factor) printLine('The second factor is removed: the new password alone signs in.');
   if (removed_passkeys > 0)
     printLine(`${removed_passkeys} ${removed_passkeys === 1 ? 'passkey is' : 'passkeys are'} removed.`);
-  printLine(`${user.name} <${user.email}> sets a password by this link, once, within an hour:`);
+  printLine(
+    `${user.name} <${user.email}> sets a password by this link, once, within an hour. Until then nobody signs in as them:`,
+  );
   printLine(link);
 }

@@ -65,7 +65,7 @@ export function registerUsers(program: Command): void {
     dataCommand(parent, {
       usage: 'reset',
       description:
-        'print a link with which a user sets a password for the console, and remove their second factor and passkeys',
+        'end a user’s password, sessions, second factor and passkeys, and print a link with which they set a password',
       example: 'tds user reset ada@example.com --public-url https://tds.example.com',
     }),
     ['publicUrl', 'url'],

@@ -67,7 +67,7 @@ test('user reset prints a link by which the user sets a password, once', async (
   db.$client.close();
 });
 
-test('user reset ends sessions, removes a second factor and passkeys, says so, and the audit log has it', async () => {
+test('user reset ends password and sessions, removes a second factor and passkeys, says so, and the audit log has it', async () => {
   const db = openDatabase(join(directory.path, 'tds.sqlite'));
   const sign_in = signInOn(db);
   const cookies = await signedIn(sign_in);
@@ -88,6 +88,9 @@ test('user reset ends sessions, removes a second factor and passkeys, says so, a
   expect(rest.join()).toContain('/console/reset#token=');
   const cookie = cookieOf(confirmed.set_cookies);
   expect(await sign_in.sessionOf(new Headers({ cookie }))).toBeNull();
+  await expect(sign_in.signIn(visit(), given)).rejects.toMatchObject({ code: 'wrong_credentials' });
+  const token = new URLSearchParams(new URL(rest.at(-2) ?? '').hash.slice(1)).get('token') ?? '';
+  await sign_in.reset(visit(), { token, new_password: PASSWORD });
   expect((await sign_in.signIn(visit(), given)).needs_second_factor).toBe(false);
   const acts = db.$client
     .query("SELECT action, user_id FROM trail_entries WHERE action LIKE '%.remove' ORDER BY id")

@@ -90,6 +90,23 @@ describe('a second factor', () => {
     expect(made.problems).toEqual([]);
   });
 
+  test('begins one session with each code, also where two sign-ins send it at once', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { app_url } = await withSecondFactor(made);
+    const now_ms = Date.now();
+    const both = [visit(await waiting(made)), visit(await waiting(made))];
+    const code = appCode(app_url, now_ms);
+    const ends = await Promise.allSettled(both.map((each) => sign_in.finishSignIn(each, { code })));
+    expect(ends.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(made.problems).toEqual([]);
+    const later = visit(await waiting(made));
+    await expect(sign_in.finishSignIn(later, { code })).rejects.toEqual(refusedAs('wrong_code'));
+    const next = appCode(app_url, now_ms + 30_000);
+    const { set_cookies } = await sign_in.finishSignIn(later, { code: next });
+    expect((await sessionOf(sign_in, cookieOf(set_cookies))).email).toBe(EMAIL);
+  });
+
   test('can be replaced by each recovery code once, until there are new ones', async () => {
     await using made = await openTestSignIn();
     const { sign_in } = made;

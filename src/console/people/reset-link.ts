@@ -3,8 +3,8 @@ import { LinkTokens } from './link-tokens.ts';
 import type { SignInParts } from './password-sign-in.ts';
 
 /**
- * Ends the sessions of a user, which may be somebody else's. Returns a link with which the user sets a password, once,
- * within an hour; for the operator.
+ * Ends the sessions and the password of a user, which somebody else may have. Returns a link with which the user sets a
+ * password, once, within an hour; for the operator.
  */
 export async function resetLink(
   { links, ...parts }: Pick<SignInParts, 'database' | 'secret' | 'links' | 'clock' | 'identifiers'>,
@@ -22,6 +22,8 @@ export async function resetLink(
     onTakenSignUp: nothing,
     onReset: nothing,
   });
-  await (await auth.$context).internalAdapter.deleteUserSessions(user_id);
+  const { internalAdapter } = await auth.$context;
+  await internalAdapter.deleteAccounts(user_id);
+  await internalAdapter.deleteUserSessions(user_id);
   return links.reset(await new LinkTokens(auth, parts).issue('reset-password', user_id));
 }

@@ -2,15 +2,20 @@ import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import type { Attempts } from './attempts.ts';
 import { cookiesOf, headersOf, told } from './auth-calls.ts';
 import type { BetterAuth } from './better-auth.ts';
+import { SignInError } from './errors.ts';
 import type { Cookies, OwnSecondFactor, SecondFactor, SignedIn, Visit } from './sign-in.ts';
 
 /** The code of an app; every other text is taken for a recovery code. */
 const APP_CODE = /^\d{6}$/;
 
+/** A code is valid for 90 seconds: in its half minute, and in those before and after it. */
+const CODE_KEPT_MS = 120_000;
+
 /** The parts of sign-in that second factors need. */
 export interface SecondFactorParts {
   readonly auth: BetterAuth;
   readonly attempts: Attempts;
+  readonly now_ms: () => number;
   readonly accounts: {
     noteSecondFactor(user_id: string, action: SecondFactorAction): Promise<void>;
   };
@@ -83,15 +88,40 @@ export class SecondFactors implements OwnSecondFactor {
     user_id: string,
     code: string,
   ): Promise<Cookies & { readonly token: string }> {
-    const { api } = this.parts.auth;
+    const { auth } = this.parts;
+    const { api } = auth;
     const given = { body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true } as const;
     const is_app_code = APP_CODE.test(plain(code));
+    if (is_app_code && (await this.#isUsed(user_id, plain(code)))) throw new SignInError('wrong_code');
     const { headers, response } = await told(
       is_app_code ? api.verifyTOTP(given) : api.verifyBackupCode(given),
     );
-    if (!is_app_code) await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.recover');
     if (response.token === undefined) throw new Error('better-auth has begun no session');
+    if (!is_app_code) await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.recover');
+    else if (!(await this.#useUp(user_id, plain(code)))) {
+      await (await auth.$context).internalAdapter.deleteSession(response.token);
+      throw new SignInError('second_factor_ended');
+    }
     return { token: response.token, ...cookiesOf(headers) };
+  }
+
+  /** Returns true if the code began a session of this user in the last two minutes. */
+  async #isUsed(user_id: string, code: string): Promise<boolean> {
+    const { internalAdapter } = await this.parts.auth.$context;
+    return (await internalAdapter.findVerificationValue(usedCode(user_id, code))) !== null;
+  }
+
+  /**
+   * Notes that the code began a session, because better-auth takes it again while it is valid. Returns false if another
+   * sign-in noted it first (RFC 6238 section 5.2).
+   */
+  async #useUp(user_id: string, code: string): Promise<boolean> {
+    const { internalAdapter } = await this.parts.auth.$context;
+    return await internalAdapter.reserveVerificationValue({
+      identifier: usedCode(user_id, code),
+      value: user_id,
+      expiresAt: new Date(this.parts.now_ms() + CODE_KEPT_MS),
+    });
   }
 
   /** Does work that better-auth allows with the password of the signed-in user. */
@@ -112,4 +142,9 @@ export class SecondFactors implements OwnSecondFactor {
 /** Returns a code without the spaces with which apps show it. */
 function plain(code: string): string {
   return code.replaceAll(/\s/g, '');
+}
+
+/** Returns the name of the row that says of a user's code that it was used. The database gets its hash. */
+function usedCode(user_id: string, code: string): string {
+  return `second-factor-code:${user_id}:${code}`;
 }
