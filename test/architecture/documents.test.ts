@@ -15,7 +15,9 @@ const DOCUMENTS = [
   'SECURITY.md',
   'bench/README.md',
   'bench/capacity.md',
+  'db/README.md',
   'db/postgres/README.md',
+  'native/README.md',
   'native/addon/README.md',
   'native/models/README.md',
   'native/training/README.md',
@@ -69,10 +71,13 @@ describe('no folder is left out', () => {
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => `${parent}/${name}/`);
 
-  test('ARCHITECTURE.md has every folder of the service', async () => {
-    const named = await Bun.file(join(ROOT, 'ARCHITECTURE.md')).text();
-    const folders = [...(await foldersOf('src')), ...(await foldersOf('native')), ...(await foldersOf('db'))];
-    expect(folders.filter((folder) => !named.includes(folder))).toEqual([]);
+  test.each([
+    ['ARCHITECTURE.md', 'src'],
+    ['db/README.md', 'db'],
+    ['native/README.md', 'native'],
+  ] as const)('%s has every folder of %s/', async (document, parent) => {
+    const named = await Bun.file(join(ROOT, document)).text();
+    expect((await foldersOf(parent)).filter((folder) => !named.includes(folder))).toEqual([]);
   });
 
   test('test/README.md has every folder of tests', async () => {
