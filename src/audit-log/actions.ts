@@ -69,6 +69,8 @@ export const AUDIT_LOG_ACTIONS = {
     sentence: 'Assigned a payment event to the organization.',
   },
   'payment_event.dismiss': { object: 'payment_event', sentence: 'Dismissed a payment event.' },
+  'own_model.add': { object: 'model', sentence: 'Added a tuned model of the organization.' },
+  'own_model.remove': { object: 'model', sentence: 'Removed a tuned model of the organization.' },
   'model.add': { object: 'model', sentence: 'Added a model.' },
   'model.open': { object: 'model', sentence: 'Opened a model for requests.' },
   'model.close': { object: 'model', sentence: 'Closed a model.' },

@@ -20,6 +20,7 @@ const ALWAYS_ALLOWED: ReadonlySet<AuditLogAction> = new Set([
   'organization.close',
   'project.archive',
   'key.revoke',
+  'own_model.remove',
   'member.remove',
   'member.leave',
   'invitation.revoke',

@@ -17,6 +17,8 @@ const PERMISSIONS = {
   manage_members: ['owner', 'admin'],
   /** To create and archive projects and set their spend limits. */
   manage_projects: ['owner', 'admin'],
+  /** To add and remove models of the organization's own, which change what its requests are answered. */
+  manage_models: ['owner', 'admin'],
   /**
    * To use a key of the organization without its secret, which spends credit: the roles that can create a
    * key.

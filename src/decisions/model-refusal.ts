@@ -1,6 +1,7 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
 import { ModelWarmingUp } from '../served-models/lifecycle.ts';
+import { ModelRemoved } from '../served-models/tunings.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { notAsked } from './batch/admission.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';
@@ -25,6 +26,7 @@ function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal
   if (error instanceof ModelWarmingUp) {
     return new DecisionRefusal('model_warming_up', { retry_after_s: error.retry_after_s });
   }
+  if (error instanceof ModelRemoved) return new DecisionRefusal('model_not_found', { param: 'model' });
   if (error instanceof QueueFull || error instanceof QueueTimedOut) {
     return new DecisionRefusal('model_unavailable', {
       message: error.message,
@@ -42,7 +44,7 @@ function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal
  * of its own.
  */
 function isOwnFault(error: unknown): boolean {
-  return !isLoad(error) && !(error instanceof PlanRejected);
+  return !isLoad(error) && !(error instanceof PlanRejected) && !(error instanceof ModelRemoved);
 }
 
 /** Returns true if a failure of step 4 goes away by itself: too much waits, or the model is being loaded. */

@@ -209,6 +209,29 @@ export const ACCOUNT_ERRORS = {
   },
   key_ended: { status: 409, message: 'This API key was revoked or has expired.' },
   too_many_keys: { status: 409, message: 'The organization has 100 active API keys: revoke one first.' },
+  invalid_model_name: {
+    status: 422,
+    message: 'A name has 1 to 60 letters, digits, ".", "_" and "-", and begins with a letter or a digit.',
+    param: 'name',
+  },
+  model_name_taken: {
+    status: 409,
+    message: 'The organization has a model of this name: choose another name, or remove that model first.',
+    param: 'name',
+  },
+  too_many_models: {
+    status: 409,
+    message: 'The organization has 10 models of its own: remove one first.',
+  },
+  credit_needed: {
+    status: 402,
+    message: 'An organization needs credit before it can have models of its own.',
+  },
+  unusable_tuning: {
+    status: 422,
+    message: 'The tuning belongs to no model that the organization can ask: evaluate and tune again.',
+    param: 'tuning',
+  },
   too_many_changes: {
     status: 429,
     message:

@@ -19,6 +19,7 @@ import type { UpstreamPool } from '../store/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Clock } from '../time/clock.ts';
 import { inTime } from '../time/in-time.ts';
+import type { Tuning } from '../tuning/tuning.ts';
 import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
 import {
   engineLife,
@@ -27,7 +28,7 @@ import {
   type TimedAnswer,
   type UpstreamLife,
 } from './model-life.ts';
-import { correctionOf, Tunings } from './tunings.ts';
+import { correctionOf, ModelRemoved, Tunings } from './tunings.ts';
 
 /** The longest opening of the largest weights, which are read, checked and loaded; a longer one hangs. */
 const OPENING_MS = 15 * 60_000;
@@ -155,13 +156,17 @@ export class Models {
     const life = this.#lifeOf(ownModel(model));
     const { behind, scheduler } = life;
     life.requests += 1;
+    // From here on the request has its corrections, even if the model is removed while it waits.
+    const tuning = isTuned(model) ? this.#tunings.of(model) : null;
+    // Nothing is lost: the answer waits for it.
+    tuning?.catch(() => {});
     let is_over = false;
     return {
       scheduler,
       plan: (input, signal) => behind.plan(input, signal),
       speed: () => behind.speed?.(),
       answer: (plan, options) =>
-        isTuned(model) ? this.#answerTuned(behind, model, plan, options) : behind.answer(plan, options),
+        tuning === null ? behind.answer(plan, options) : answerTuned(behind, tuning, plan, options),
       [Symbol.dispose]: () => {
         if (is_over) return;
         is_over = true;
@@ -316,19 +321,6 @@ export class Models {
     if (known !== undefined) this.#closeIfRetired(known);
   }
 
-  /** Answers by a tuned model's base, whose answers are corrected. */
-  async #answerTuned(
-    base: ModelLife,
-    model: TunedModelEntry,
-    plan: DecisionPlan,
-    options: EvaluateOptions,
-  ): Promise<TimedAnswer> {
-    const tuning = await this.#tunings.of(model).catch((error: unknown) => {
-      throw new ModelUnavailable('The tuning cannot be read.', { cause: error });
-    });
-    return await base.answer(plan, { ...options, correction: correctionOf(tuning, plan) });
-  }
-
   #lifeOf(model: OwnModelEntry): Life {
     const known = this.#lives.get(model.id);
     if (known !== undefined && isLifeOf(known, model)) {
@@ -414,6 +406,20 @@ export class Models {
       .finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
+}
+
+/** Answers by a tuned model's base, whose answers are corrected. */
+async function answerTuned(
+  base: ModelLife,
+  reading: Promise<Tuning>,
+  plan: DecisionPlan,
+  options: EvaluateOptions,
+): Promise<TimedAnswer> {
+  const tuning = await reading.catch((error: unknown) => {
+    if (error instanceof ModelRemoved) throw error;
+    throw new ModelUnavailable('The tuning cannot be read.', { cause: error });
+  });
+  return await base.answer(plan, { ...options, correction: correctionOf(tuning, plan) });
 }
 
 function isTuned(model: ServedModelEntry): model is TunedModelEntry {

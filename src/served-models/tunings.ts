@@ -3,6 +3,11 @@ import type { DecisionPlan, ScoreCorrection } from '../../native/engine.ts';
 import type { TunedModelEntry } from '../catalog/catalog.ts';
 import { Tuning } from '../tuning/tuning.ts';
 
+/** The model was removed between the read of its row and that of its tuning. */
+export class ModelRemoved extends Error {
+  override readonly name = 'ModelRemoved';
+}
+
 /** The tunings that requests have needed so far, each read once for its text. */
 export class Tunings {
   readonly #read: (model_id: string) => Promise<string | undefined>;
@@ -13,7 +18,7 @@ export class Tunings {
     this.#read = read;
   }
 
-  /** Returns the tuning of a row that was just read. Rejects when it cannot be read; the next call tries again. */
+  /** Returns the tuning of a row that was just read. Rejects with `ModelRemoved`, and when it cannot be read; the next call tries again. */
   of({ id, tuning_sha256: sha256 }: Pick<TunedModelEntry, 'id' | 'tuning_sha256'>): Promise<Tuning> {
     const known = this.#known.get(id);
     if (known?.sha256 === sha256) return known.tuning;
@@ -32,7 +37,7 @@ export class Tunings {
 
   async #load(id: string, sha256: string): Promise<Tuning> {
     const text = await this.#read(id);
-    if (text === undefined) throw new Error(`${id} has no tuning.`);
+    if (text === undefined) throw new ModelRemoved(`${id} has no tuning.`);
     if (tuningSha256(text) !== sha256) throw new Error(`The tuning of ${id} is not the one that was added.`);
     return Tuning.read(text);
   }

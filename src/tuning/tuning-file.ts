@@ -13,6 +13,9 @@ import { BUCKETS } from './record-words.ts';
 const VERSION = 1;
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
+/** Far beyond what a fit gives, and small enough that every sum of them is a finite number. */
+const WEIGHT_MAX = 1e6;
+const Weight = Type.Number({ minimum: -WEIGHT_MAX, maximum: WEIGHT_MAX });
 const Share = Type.Number({ minimum: 0, maximum: 1 });
 const Integer32 = Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 });
 const CLOSED = { additionalProperties: false };
@@ -55,14 +58,14 @@ const Line = Type.Object(
     question: Type.Unknown(),
     mode: Type.Union(MODES.map((mode) => Type.Literal(mode))),
     /** The factor of uncalibrated scores. */
-    scale: Type.Number({ exclusiveMinimum: 0 }),
-    shift: Type.Array(Type.Number(), { minItems: 2 }),
+    scale: Type.Number({ exclusiveMinimum: 0, maximum: WEIGHT_MAX }),
+    shift: Type.Array(Weight, { minItems: 2 }),
     words: Type.Union([
       Type.Null(),
       Type.Object(
         {
           buckets: Type.Array(Type.Integer({ minimum: 0, maximum: BUCKETS - 1 })),
-          weights: Type.Array(Type.Number()),
+          weights: Type.Array(Weight),
         },
         CLOSED,
       ),

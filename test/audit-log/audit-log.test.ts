@@ -38,6 +38,7 @@ import {
   setModelWeights,
   setUpstreamCalibration,
 } from '../../src/catalog/changes.ts';
+import { addOwnModel, removeOwnModel } from '../../src/catalog/own-models.ts';
 import { applyPaymentReport } from '../../src/payments/apply-event.ts';
 import {
   cancelTopUp,
@@ -145,6 +146,8 @@ const MODEL = {
   context_tokens: 4_096,
   input_price_micros_per_million_tokens: 1,
 } as const;
+
+const TUNING = { base_id: 'decision-1', tuning_sha256: 'd'.repeat(64), tuning: 'none' };
 
 const MANAGERS: readonly Who[] = ['owner', 'admin', 'operator'];
 const OPERATORS: readonly Who[] = ['operator'];
@@ -376,6 +379,18 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
     act: ({ context }, actor) => dismissPaymentEvent(context, actor, 'evt_1'),
     may: OPERATORS,
     is_of_service: true,
+  },
+  'own_model.add': {
+    act: ({ context, organization_id }, actor) =>
+      addOwnModel(context, actor, { organization_id, name: 'support-1', ...TUNING }),
+    may: MANAGERS,
+  },
+  'own_model.remove': {
+    prepare: ({ db, organization_id }) =>
+      db.$client.run("UPDATE models SET organization_id = ?1 WHERE id = 'decision-8'", [organization_id]),
+    act: ({ context, organization_id }, actor) =>
+      removeOwnModel(context, actor, { organization_id, id: 'decision-8' }),
+    may: MANAGERS,
   },
   'model.add': {
     act: ({ context }, actor) => addModel(context, actor, { ...MODEL, id: 'decision-9' }),

@@ -8,16 +8,20 @@ const SCORE = 2;
 /**
  * The engine with everything but the model's work: yes, and the first option or level, are likely for a record with the
  * word `money`, and no and the second one for all others. A number in the record makes the answer a little less sure.
+ * A tuned model's corrections are made as the engine makes them.
  */
 export function keywordEngine(engine: DecisionEngine): DecisionEngine {
   return {
     facts: engine.facts,
     plan: (input) => engine.plan(input),
-    evaluate: ({ input }) => {
+    evaluate: ({ input }, { correction }) => {
       const text = writeJson(input.state);
       const score = SCORE - Number(/\d+/.exec(text)?.[0] ?? 0) / 100;
       return Promise.resolve(
-        input.questions.map((question) => scoresOf(question, text.includes('money'), score)),
+        input.questions.map((question, index) => {
+          const scores = scoresOf(question, text.includes('money'), score);
+          return [...(correction?.correct(index, scores) ?? scores)];
+        }),
       );
     },
     close: () => engine.close(),

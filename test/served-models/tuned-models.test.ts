@@ -9,11 +9,11 @@ import {
   setModelAlias,
 } from '../../src/catalog/changes.ts';
 import { ModelListSchema } from '../../src/http/schemas.ts';
-import type { Question } from '../../src/questions/question.ts';
-import { tuningSha256 } from '../../src/served-models/tunings.ts';
-import { type TuningContent, type TuningEntry, writeTuning } from '../../src/tuning/tuning-file.ts';
+import { ModelRemoved, tuningSha256 } from '../../src/served-models/tunings.ts';
+import type { TuningContent } from '../../src/tuning/tuning-file.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
+import { rejection } from '../support/rejection.ts';
 import { ALL_TYPES, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
@@ -23,41 +23,12 @@ import {
   type TestAccount,
   type TestService,
 } from '../support/service.ts';
+import { REFUND, strongTuning, topic } from '../tuning/strong-tuning.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
 const { refund, team, urgency } = ALL_TYPES;
 const UNTUNED = { team, urgency };
-const STRENGTH = 30;
-
-/** Far from zero, so that a corrected answer cannot be the base's. */
-function entry(question: Question, shift: readonly number[]): TuningEntry {
-  return {
-    question,
-    mode: 'fast',
-    scale: 1,
-    shift,
-    words: null,
-    labels: 20,
-    accuracy: { before: 0.5, after: 0.9 },
-    loss: { before: 0.7, after: 0.3 },
-    answer_shares: shift.map(() => 1 / shift.length),
-  };
-}
-
-const REFUND: Question = { type: 'noul', instructions: refund.instructions, yes: undefined, no: undefined };
-/** The options by id: billing, sales, technical. */
-const TOPIC: Question = {
-  type: 'choice',
-  instructions: 'Which topic?',
-  options: ['billing', 'sales', 'technical'].map((id) => ({ id, description: id })),
-};
-const topic = (ids: readonly string[]) => ({
-  type: 'choice',
-  instructions: 'Which topic?',
-  criteria: Object.fromEntries(ids.map((id) => [id, id])),
-});
-
 let service: TestService;
 let own: TestAccount;
 let stranger: TestAccount;
@@ -70,18 +41,7 @@ beforeAll(async () => {
 afterAll(() => closeAudited(service));
 
 async function tuningText(more: Partial<TuningContent['header']> = {}): Promise<string> {
-  const { weights_sha256, profile } = (await embeddedEngine()).facts;
-  return writeTuning({
-    header: {
-      weights_sha256,
-      profile,
-      model: 'decision-1',
-      hash_key: [1, 2],
-      fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
-      ...more,
-    },
-    entries: [entry(REFUND, [STRENGTH, 0]), entry(TOPIC, [0, STRENGTH, 0])],
-  });
+  return strongTuning((await embeddedEngine()).facts, more);
 }
 
 async function addTuned(id: string, organization_id: string | null, tuning?: string): Promise<void> {
@@ -171,6 +131,23 @@ describe('a tuned model', () => {
     await expectError(refused, 'model_unavailable');
     expect(await booksOf(service, own)).toMatchObject({ credit_micros, held_micros: 0 });
     await decide('decision-1', { refund });
+  });
+
+  test('answers a request that waits while it is removed, and is gone for the next one', async () => {
+    await addTuned('support-3', null);
+    const { catalog, models } = service.service.services;
+    const row = await catalog.findLive('support-3', own.organization_id);
+    const entry = row === undefined ? null : await catalog.served(row);
+    if (entry === null || !('base' in entry)) throw new Error('support-3 is not served.');
+    using served = models.for(entry);
+    using late = models.for({ ...entry, id: 'support-4' });
+    const plan = await served.plan({ state: SMALL_REQUEST.state, questions: [REFUND], mode: 'fast' });
+    await removeModel(service.accounts, OPERATOR, 'support-3');
+    models.follow(await catalog.listDecisionModels());
+    using of_base = models.for(entry.base);
+    const { scores: untuned } = await of_base.answer(plan, { scope: 'test' });
+    expect((await served.answer(plan, { scope: 'test' })).scores).not.toEqual(untuned);
+    expect(await rejection(late.answer(plan, { scope: 'test' }))).toBeInstanceOf(ModelRemoved);
   });
 
   test('is closed with its base, and leaves no tuning when it is removed', async () => {

@@ -18,6 +18,7 @@ import { liveModelRoutes } from './live-models.ts';
 import { memberRoutes } from './members.ts';
 import { operatorRoutes } from './operator/operator.ts';
 import { organizationRoutes } from './organizations.ts';
+import { ownModelAddingRoutes, ownModelRoutes } from './own-models.ts';
 import { requireOwnPage } from './own-page.ts';
 import { passkeyRoutes, passkeySignInRoutes } from './passkeys.ts';
 import { playgroundRoutes, playgroundTokenRoutes } from './playground.ts';
@@ -87,6 +88,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(playgroundRoutes(services, contexts))
       .use(playgroundTokenRoutes(services, contexts))
       .use(batchRoutes(services, contexts))
+      .use(ownModelAddingRoutes(services))
       .onParse(async ({ request }) => {
         // A session does not make the client known, because its owner may have signed up a moment ago.
         const { client_address } = contexts.of(request);
@@ -111,6 +113,7 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       .use(billingRoutes(services))
       .use(operatorRoutes(services))
       .use(liveModelRoutes(services))
+      .use(ownModelRoutes(services))
   );
 }
 

@@ -46,6 +46,15 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import('./evaluate/evaluate.tsx'),
   },
   {
+    path: '/console/o/:organization_id/models',
+    audience: 'organization',
+    label: 'Models',
+    icon: 'box',
+    group: 'build',
+    permission: 'see',
+    load: () => import('./models/models.tsx'),
+  },
+  {
     path: '/console/o/:organization_id/keys',
     audience: 'organization',
     label: 'Keys',

@@ -1,17 +1,22 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { projectFile } from '../../../src/files/project-root.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
+import { uncommittedProbability } from '../../../src/questions/noul.ts';
 import { readTuning } from '../../../src/tuning/tuning-file.ts';
 import { tds } from '../../cli/support.ts';
+import { expectDecision, expectError } from '../../contract/expectations.ts';
 import { temporaryDirectory } from '../../native/support/models.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
+import { ALL_TYPES, post } from '../../support/requests.ts';
 import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
 import { keywordEngine } from '../keyword-engine.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { visit } from './visitor.ts';
@@ -28,6 +33,8 @@ const CSV = [
   ...Array.from({ length: 10 }, (_, at) => `The zebra counts money ${at + 30},no,`),
 ].join('\n');
 const ROWS = 40;
+const probabilityOfYes = (answer: unknown) =>
+  uncommittedProbability(Value.Parse(Type.Object({ noul: Type.Number() }), answer).noul);
 
 describe.skipIf(program === null)('the Evaluate page', () => {
   let made: TestConsole;
@@ -53,12 +60,12 @@ describe.skipIf(program === null)('the Evaluate page', () => {
 
   let count = 0;
   /** Somebody with credit and a key. */
-  async function customer(): Promise<Person> {
+  async function customer(): Promise<Person & { readonly key: string }> {
     const person = await addPerson(made, { email: `person${++count}@example.com` });
     const { organization_id, default_project_id: project_id } = person;
     await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
-    await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Evaluations' });
-    return person;
+    const { key } = await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Evaluations' });
+    return { ...person, key };
   }
 
   const open = (person: Person, view = VIEWS[2]) =>
@@ -205,6 +212,63 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     });
     expect(await opened.seriousFindings()).toEqual([]);
     expect(opened.complaints).toEqual([]);
+  });
+
+  test('corrections become a model of the organization, which the playground and the API ask, and which is removed', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    await prepare(page);
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await button(page, 'Tune on these answers').click();
+    const name = page.getByLabel('Name of the model');
+    await name.waitFor();
+    expect(await name.inputValue()).toBe('tickets-1');
+    await name.fill('two words');
+    await button(page, 'Add to models').click();
+    await page.getByRole('alert').getByText('A name has 1 to 60 letters').waitFor();
+    await name.fill('tickets-1');
+    await button(page, 'Add to models').click();
+    const id = `${person.organization_id}:tickets-1`;
+    await page.getByText(`${id} is added.`).waitFor();
+    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+
+    await page.getByRole('link', { name: 'Ask it in the playground' }).click();
+    const sent = page.waitForRequest(
+      (request) => request.method() === 'POST' && /\/playground\/key_\w+$/.test(request.url()),
+    );
+    await button(page, 'Run').click();
+    const body: { questions: object } = JSON.parse((await sent).postData() ?? '');
+    expect(body).toMatchObject({ model: id, state: 'The zebra wants its money 0' });
+    await page.getByText('The answers are there').waitFor();
+
+    const answers = async (model: string) => {
+      const questions = { ...body.questions, urgency: ALL_TYPES.urgency };
+      const request = { ...body, model, state: 'The zebra counts money 30', questions };
+      return (await expectDecision(await post(made.service, person.key, request))).answers;
+    };
+    const [base, tuned] = [await answers('decision-1'), await answers(id)];
+    expect(probabilityOfYes(base.refund)).toBeGreaterThan(0.5);
+    expect(probabilityOfYes(tuned.refund)).toBeLessThan(0.5);
+    expect(tuned.urgency).toEqual(base.urgency);
+
+    await page.getByRole('link', { name: 'Models', exact: true }).first().click();
+    await button(page, `Remove ${id}`).waitFor();
+    await page.setViewportSize(PHONE);
+    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+    await opened.photograph('models-phone');
+    await button(page, `Remove ${id}`).click();
+    await button(page, 'Remove model').click();
+    await page.getByText(`${id} is removed.`).waitFor();
+    expect(await button(page, `Remove ${id}`).count()).toBe(0);
+    await expectError(
+      await post(made.service, person.key, { ...body, model: id }),
+      'model_not_found',
+      'model',
+    );
+    // The name that is none.
+    expect(opened.complaints).toEqual([expect.stringContaining('name=two%20words')]);
   });
 
   test('labels that cannot be used are told before anything is paid', async () => {

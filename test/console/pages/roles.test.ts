@@ -74,6 +74,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   [`${IN}/batch`]: { heading: 'Batch', shows: 'Drop a CSV or JSONL file here', seers: KEY_MAKERS },
   [`${IN}/evaluate`]: { heading: 'Evaluate', shows: 'Drop a CSV or JSONL file here', seers: KEY_MAKERS },
+  [`${IN}/models`]: { heading: 'Models', shows: 'decision-1' },
   [`${IN}/keys`]: {
     heading: 'API keys',
     shows: 'Production',

@@ -10,6 +10,8 @@ import { attempt } from '../components/toast.tsx';
 import { formatCount, formatNumber, formatPercent } from '../format.ts';
 import type { RowFile } from '../rows/row-file.ts';
 import { saveFile } from '../save-file.ts';
+import { may } from '../session.ts';
+import { AddOwnModel } from './add-own-model.tsx';
 import type { EvaluatedQuestion } from './evaluated.ts';
 import { fitInWorker } from './fit-in-worker.ts';
 import { fitQuestions, TUNING_SEED } from './fit-questions.ts';
@@ -60,7 +62,7 @@ export function Tuning(props: TuningProps) {
       )}
       {state.at === 'insecure' && <Notice tone="warning" title="Tuning needs a connection by https." />}
       {state.at === 'done' ? (
-        <Fitted fit={state.fit} name={props.file.name} />
+        <Fitted {...props} fit={state.fit} />
       ) : (
         <div>
           <Button is_busy={state.at === 'fitting'} onClick={() => attempt(tune)}>
@@ -109,7 +111,13 @@ function hex(bytes: ArrayBuffer): string {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-function Fitted({ fit: { questions, text }, name }: { readonly fit: TuningFit; readonly name: string }) {
+function Fitted({
+  organization_id,
+  file: { name },
+  chosen,
+  evaluated,
+  fit: { questions, text },
+}: TuningProps & { readonly fit: TuningFit }) {
   const conflicts = questions.reduce((sum, one) => sum + one.conflicts, 0);
   const change = (one: FittedQuestion, textOf: (of: 'before' | 'after') => string) =>
     typeof one.fitted === 'string' ? '–' : `${textOf('before')} → ${textOf('after')}`;
@@ -150,17 +158,29 @@ function Fitted({ fit: { questions, text }, name }: { readonly fit: TuningFit; r
       ) : (
         <>
           <div>
-            <Button kind="primary" onClick={() => saveFile([text], `${name.replace(/\.\w+$/, '')}.tuning`)}>
+            <Button onClick={() => saveFile([text], `${name.replace(/\.\w+$/, '')}.tuning`)}>
               Download the tuning
             </Button>
           </div>
           <p class="help">
-            Give the file to the operator of this service, who adds it as a model of your organization. It
-            holds the questions and hashed words, and no record: keep it as you keep the right answers.
+            The file holds the questions and hashed words, and no record: keep it as you keep the right
+            answers. {!may('manage_models') && 'An owner or admin can add it to the models.'}
           </p>
+          {may('manage_models') && (
+            <AddOwnModel
+              {...{ organization_id, chosen, tuning: text, file_name: name }}
+              example={evaluated.find((one) => isCorrected(one, questions))}
+            />
+          )}
         </>
       )}
     </>
+  );
+}
+
+function isCorrected({ name }: EvaluatedQuestion, questions: readonly FittedQuestion[]): boolean {
+  return questions.some(
+    (one) => one.name === name && typeof one.fitted !== 'string' && one.fitted.parts.length > 0,
   );
 }
 

@@ -1,0 +1,139 @@
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { AccountError } from '../../access/errors.ts';
+import { requirePermission } from '../../access/permissions.ts';
+import { addOwnModel, listOwnModels, removeOwnModel } from '../../catalog/own-models.ts';
+import { Refusal } from '../../errors/errors.ts';
+import { BODY_BYTES_MAX, readBytes } from '../../http/body-bytes.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../served-models/lifecycle.ts';
+import { findTuningBase } from '../../served-models/tuning-base.ts';
+import { tuningSha256 } from '../../served-models/tunings.ts';
+import { readTuning, type TuningHeader, TuningUnusable } from '../../tuning/tuning-file.ts';
+import { refusedByPort } from './refusals.ts';
+import { answerOf, Done, Micros, nullable, OrganizationParams, Time } from './schemas.ts';
+import type { ConsoleServices } from './services.ts';
+import { signedIn } from './signed-in.ts';
+
+const PREFIX = '/organizations/:organization_id/own-models';
+
+const OwnModel = answerOf({
+  id: Type.String(),
+  /** The model whose answers it corrects. */
+  base_id: nullable(Type.String()),
+  context_tokens: nullable(Type.Integer()),
+  input_price_micros_per_million_tokens: nullable(Micros),
+  added_at_ms: nullable(Time),
+});
+
+/** Returns the routes of an organization's own models: list and remove. An id has its place in the body, as it may have a slash. */
+export function ownModelRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: PREFIX })
+    .use(signedIn(services))
+    .get(
+      '/',
+      async ({ actor, params: { organization_id } }) => {
+        const models = await listOwnModels(services.store, actor, organization_id);
+        return {
+          items: models.map((model) => ({
+            id: model.id,
+            base_id: model.base_id,
+            context_tokens: model.context_tokens,
+            input_price_micros_per_million_tokens: model.input_price_micros_per_million_tokens,
+            added_at_ms: model.released_at_ms,
+          })),
+        };
+      },
+      { params: OrganizationParams, response: answerOf({ items: Type.Array(OwnModel) }) },
+    )
+    .delete(
+      '/',
+      async ({ actor, params: { organization_id }, body: { id } }) => {
+        await removeOwnModel(services, actor, { organization_id, id });
+        await services.operation.followCatalog();
+        return { done: true as const };
+      },
+      {
+        params: OrganizationParams,
+        body: Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }),
+        response: Done,
+      },
+    );
+}
+
+/**
+ * Returns the route that adds a model of the organization: the body is the text of a tuning, larger than that of any other
+ * change. The tuned model has to be one that the organization can ask.
+ */
+export function ownModelAddingRoutes(services: ConsoleServices) {
+  return new Elysia({ prefix: PREFIX }).use(signedIn(services)).post(
+    '/',
+    async ({ actor, request, params: { organization_id }, query: { name } }) => {
+      await requirePermission(services.store, actor, organization_id, 'manage_models');
+      const tuning = await readText(services, request, organization_id);
+      const base_id = await baseOf(services, organization_id, headerOf(tuning));
+      const source = { base_id, tuning_sha256: tuningSha256(tuning), tuning };
+      const { id } = await addOwnModel(services, actor, { organization_id, name, ...source });
+      await services.operation.followCatalog();
+      return { id };
+    },
+    {
+      // The tuning is read as text.
+      parse: 'none',
+      params: OrganizationParams,
+      query: Type.Object({ name: Type.String({ maxLength: 1_000 }) }),
+      response: answerOf({ id: Type.String() }),
+    },
+  );
+}
+
+async function readText(
+  { body_limits }: ConsoleServices,
+  request: Request,
+  organization_id: string,
+): Promise<string> {
+  const bytes = await readBytes(request, { organization_id }, body_limits);
+  if (bytes instanceof Refusal) {
+    if (bytes.code !== 'request_too_large') throw refusedByPort(bytes);
+    throw unusable(
+      `The tuning is larger than ${BODY_BYTES_MAX / 1_048_576} MB: the operator of this service can add it.`,
+    );
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    // As any other file that is no text.
+    return '';
+  }
+}
+
+function headerOf(tuning: string): TuningHeader {
+  try {
+    return readTuning(tuning).header;
+  } catch (error) {
+    if (error instanceof TuningUnusable) throw unusable(`The file ${error.message}.`);
+    throw error;
+  }
+}
+
+function unusable(message: string): AccountError {
+  return new AccountError('unusable_tuning', message);
+}
+
+async function baseOf(
+  { decisions, operation }: ConsoleServices,
+  organization_id: string,
+  header: TuningHeader,
+): Promise<string> {
+  const candidates = await decisions.catalog.listDecisionModelsOf(organization_id);
+  try {
+    const base = await findTuningBase(operation.models, candidates, header);
+    if (base === undefined) throw new AccountError('unusable_tuning');
+    return base.id;
+  } catch (error) {
+    if (error instanceof ModelWarmingUp) {
+      throw refusedByPort(new Refusal('model_warming_up', { retry_after_s: error.retry_after_s }));
+    }
+    if (error instanceof ModelUnavailable) throw refusedByPort(new Refusal('model_unavailable'));
+    throw error;
+  }
+}

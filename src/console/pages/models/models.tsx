@@ -1,0 +1,117 @@
+import { useState } from 'preact/hooks';
+import { api, call } from '../client.ts';
+import { Badge } from '../components/badge.tsx';
+import { Button } from '../components/button.tsx';
+import { ConfirmDialog } from '../components/dialog.tsx';
+import { PageHeader } from '../components/page-header.tsx';
+import { EmptyState, LoadedView } from '../components/states.tsx';
+import { type Column, Table } from '../components/table.tsx';
+import { showToast } from '../components/toast.tsx';
+import { formatMoney, formatNumber } from '../format.ts';
+import { organizationPath, type PageProps } from '../page.ts';
+import { may } from '../session.ts';
+import { useLoaded } from '../use-loaded.ts';
+
+interface ListedModel {
+  readonly id: string;
+  /** The model whose answers it corrects; null for a model of all organizations. */
+  readonly base_id: string | null;
+  readonly is_own: boolean;
+  readonly context_tokens: number | null;
+  readonly input_price_micros_per_million_tokens: number | null;
+}
+
+/** The models that the organization may ask, with its own ones. */
+export default function Models({ params: { organization_id = '' } }: PageProps) {
+  const models = useLoaded(() => loadModels(organization_id), [organization_id]);
+  const [removed, setRemoved] = useState<string>();
+  return (
+    <>
+      <PageHeader
+        title="Models"
+        description={
+          <>
+            What requests can name as their model. Tune one on right answers of your own on the page{' '}
+            <a href={organizationPath(organization_id, 'evaluate')}>Evaluate</a>.
+          </>
+        }
+      />
+      <LoadedView loaded={models}>
+        {(listed) => (
+          <Table
+            caption="Models"
+            rows={listed}
+            keyOf={({ id }) => id}
+            empty={<EmptyState title="No models">The operator of this service opens them.</EmptyState>}
+            columns={[...COLUMNS, ...(may('manage_models') ? [removeColumn(setRemoved)] : [])]}
+          />
+        )}
+      </LoadedView>
+      <ConfirmDialog
+        title={`Remove ${removed ?? ''}?`}
+        action="Remove model"
+        is_open={removed !== undefined}
+        onClose={() => setRemoved(undefined)}
+        onConfirm={async () => {
+          if (removed === undefined) return;
+          await call(api.organizations({ organization_id })['own-models'].delete({ id: removed }));
+          await models.reload();
+          showToast(`${removed} is removed.`);
+        }}
+      >
+        <p>
+          The next requests for it get “not found”. Those that have begun are answered. Its usage is kept.
+        </p>
+      </ConfirmDialog>
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<ListedModel>[] = [
+  {
+    title: 'Model',
+    is_name: true,
+    cell: ({ id, is_own }) => (
+      <span class="prose-cell">
+        {id} {is_own && <Badge>Own</Badge>}
+      </span>
+    ),
+  },
+  { title: 'Tuned from', cell: ({ base_id }) => base_id ?? <span class="muted">–</span> },
+  {
+    title: 'Context (tokens)',
+    is_at_end: true,
+    cell: ({ context_tokens }) => (context_tokens === null ? '–' : formatNumber(context_tokens)),
+  },
+  {
+    title: 'Price (1M tokens)',
+    is_at_end: true,
+    cell: ({ input_price_micros_per_million_tokens: price_micros }) =>
+      price_micros === null ? '–' : formatMoney(price_micros),
+  },
+];
+
+function removeColumn(onRemove: (id: string) => void): Column<ListedModel> {
+  return {
+    title: 'Actions',
+    hides_title: true,
+    is_at_end: true,
+    cell: ({ id, is_own }) =>
+      is_own && (
+        <Button size="small" label={`Remove ${id}`} onClick={() => onRemove(id)}>
+          Remove…
+        </Button>
+      ),
+  };
+}
+
+/** Loads the organization's own models, and behind them those of all. Rejects with an `ApiError`. */
+async function loadModels(organization_id: string): Promise<readonly ListedModel[]> {
+  const within = api.organizations({ organization_id });
+  const [own, live] = await Promise.all([call(within['own-models'].get()), call(within.models.get())]);
+  const others = live.items.filter(({ id }) => !own.items.some((one) => one.id === id));
+  return [
+    ...own.items.map((model) => ({ ...model, is_own: true })),
+    ...others.map((model) => ({ ...model, base_id: null, is_own: false })),
+  ];
+}

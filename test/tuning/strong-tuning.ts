@@ -1,0 +1,60 @@
+import type { EngineFacts } from '../../native/engine.ts';
+import type { Question } from '../../src/questions/question.ts';
+import { type TuningContent, type TuningEntry, writeTuning } from '../../src/tuning/tuning-file.ts';
+import { ALL_TYPES } from '../support/requests.ts';
+
+const STRENGTH = 30;
+
+/** A correction that is far from zero, so that a corrected answer cannot be the base's. */
+function entry(question: Question, shift: readonly number[]): TuningEntry {
+  return {
+    question,
+    mode: 'fast',
+    scale: 1,
+    shift,
+    words: null,
+    labels: 20,
+    accuracy: { before: 0.5, after: 0.9 },
+    loss: { before: 0.7, after: 0.3 },
+    answer_shares: shift.map(() => 1 / shift.length),
+  };
+}
+
+/** "refund" of `ALL_TYPES`. */
+export const REFUND: Question = {
+  type: 'noul',
+  instructions: ALL_TYPES.refund.instructions,
+  yes: undefined,
+  no: undefined,
+};
+/** The options by id: billing, sales, technical. */
+const TOPIC: Question = {
+  type: 'choice',
+  instructions: 'Which topic?',
+  options: ['billing', 'sales', 'technical'].map((id) => ({ id, description: id })),
+};
+
+/** The tuned choice as in a request, with its options in that order. */
+export const topic = (ids: readonly string[]) => ({
+  type: 'choice',
+  instructions: 'Which topic?',
+  criteria: Object.fromEntries(ids.map((id) => [id, id])),
+});
+
+/** The text of a tuning of these weights that answers "refund" of `ALL_TYPES` with no, and "topic" with sales. */
+export function strongTuning(
+  { weights_sha256, profile }: Pick<EngineFacts, 'weights_sha256' | 'profile'>,
+  more: Partial<TuningContent['header']> = {},
+): string {
+  return writeTuning({
+    header: {
+      weights_sha256,
+      profile,
+      model: 'decision-1',
+      hash_key: [1, 2],
+      fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
+      ...more,
+    },
+    entries: [entry(REFUND, [STRENGTH, 0]), entry(TOPIC, [0, STRENGTH, 0])],
+  });
+}
