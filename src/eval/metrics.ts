@@ -72,16 +72,20 @@ function brierOf({ type, probabilities, target }: Prediction): number {
 }
 
 /** The mean negative logarithm (in nats) of the true class's probability, as expected over the annotators. */
-export const negativeLogLikelihood: Metric = (predictions) =>
-  mean(
+export const negativeLogLikelihood: Metric = (predictions) => meanLogLoss(predictions, PROBABILITY_MIN);
+
+/** Returns `negativeLogLikelihood` where a probability below `probability_min` counts as that. */
+export function meanLogLoss(predictions: readonly Prediction[], probability_min: number): number {
+  return mean(
     predictions.map(({ probabilities, target }) =>
       target.reduce(
         (sum, share, index) =>
-          share === 0 ? sum : sum - share * Math.log(Math.max(PROBABILITY_MIN, probabilities[index] ?? 0)),
+          share === 0 ? sum : sum - share * Math.log(Math.max(probability_min, probabilities[index] ?? 0)),
         0,
       ),
     ),
   );
+}
 
 /** The predictions of one bin: their number, the mean prediction, and the observed rate. */
 export interface ReliabilityBin {

@@ -9,6 +9,7 @@ import {
   expectedCalibrationError,
   METRICS,
   meanAbsoluteLevelError,
+  meanLogLoss,
   negativeLogLikelihood,
   reliabilityBins,
 } from '../../src/eval/metrics.ts';
@@ -69,6 +70,7 @@ describe('on cases worked by hand', () => {
     const one = [choicePrediction([0.5, 0.3, 0.2], 1)];
     expect(brier(one)).toBeCloseTo(0.25 + 0.49 + 0.04, 12);
     expect(negativeLogLikelihood(one)).toBeCloseTo(-Math.log(0.3), 12);
+    expect(meanLogLoss(one, 0.4)).toBeCloseTo(-Math.log(0.4), 12);
   });
 
   test('where people disagreed, Brier and NLL are expected over them', () => {

@@ -131,7 +131,7 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     await automatic.getByRole('slider').press('End');
     await automatic.getByText(/100.0% of the answers, .* Wrong among them: 10\./).waitFor();
 
-    await page.getByLabel('Question', { exact: true }).selectOption({ label: 'team' });
+    await button(page, 'team').click();
     await page.getByText('Every answer is right').waitFor();
     expect(JSON.stringify(await made.service.everything())).not.toContain('zebra');
     expect(opened.complaints).toEqual([]);
@@ -171,6 +171,32 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     await page.getByText('All rows are done').waitFor({ state: 'attached' });
     await page.getByText('12 rows answered').waitFor();
     await page.getByRole('cell', { name: 'Does the customer ask for money back?' }).waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('hundreds of questions of a file are shown in pages, and each can be chosen', async () => {
+    await using opened = await open(await customer());
+    const { page } = opened;
+    const cases = Array.from({ length: 120 }, (_, at) => {
+      const question = { type: 'noul', instructions: `Is it number ${at}?`, answer: at % 2 === 0 };
+      return JSON.stringify({ src: 'made', state: `The zebra counts money ${at}`, questions: [question] });
+    });
+    await give(page, 'cases.jsonl', cases.join('\n'));
+    await page.getByText('The file has its questions').waitFor();
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    const questions = page.getByRole('table', { name: 'Questions' });
+    await questions.waitFor();
+    expect(await questions.getByRole('row').count()).toBe(51);
+    const pages = page.getByRole('navigation', { name: 'Pages of Questions' });
+    await pages.getByRole('button', { name: 'Next' }).click();
+    await pages.getByRole('button', { name: 'Next' }).click();
+    await pages.getByText('101–120 of 120').waitFor();
+    await button(page, 'Is it number 119?').click();
+    await page.getByRole('heading', { name: 'Is it number 119?' }).waitFor();
+    await questions.getByRole('button', { name: 'Accuracy' }).click();
+    await pages.getByText('1–50 of 120').waitFor();
+    expect(await questions.getByRole('row').nth(1).textContent()).toContain('0.0%');
     expect(opened.complaints).toEqual([]);
   });
 

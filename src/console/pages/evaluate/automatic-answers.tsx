@@ -1,15 +1,13 @@
 import { useId, useState } from 'preact/hooks';
 import { AUTOMATIC_ERROR_MAX, automaticAnswers, automaticThreshold } from '../../../eval/abstaining.ts';
 import { wilsonInterval } from '../../../eval/wilson-interval.ts';
-import { noulAnswer } from '../../../questions/noul.ts';
 import { Meter } from '../components/meter.tsx';
 import { formatNumber, formatPercent } from '../format.ts';
+import { automaticCondition } from './automatic-condition.ts';
 import type { EvaluatedQuestion } from './evaluated.ts';
 
 /** The largest share of wrong answers that can be chosen. */
 const ERROR_MAX = 0.3;
-/** Thresholds are shown in this many parts of one, rounded up so that no less sure answer passes. */
-const THRESHOLD_PARTS = 10_000;
 
 /** How many answers can be taken without a look, where so many of them may be wrong. */
 export function AutomaticAnswers({
@@ -53,22 +51,13 @@ export function AutomaticAnswers({
       ) : (
         <>
           <p>
-            {formatPercent(share)} of the answers, {thresholdText(question.type === 'noul', threshold)}. Wrong
-            among them: {formatNumber(wrong)}. On other records {formatPercent(low)} to {formatPercent(high)}{' '}
-            may be wrong.
+            {formatPercent(share)} of the answers, {automaticCondition(question.type, threshold)}. Wrong among
+            them: {formatNumber(wrong)}. On other records {formatPercent(low)} to {formatPercent(high)} may be
+            wrong.
           </p>
           <p class="help">The threshold was chosen on these answers, which flatters it.</p>
         </>
       )}
     </section>
   );
-}
-
-/** Returns the condition of an automatic answer, by the fields of a response. */
-function thresholdText(is_noul: boolean, threshold: number): string {
-  const shown = Math.ceil(threshold * THRESHOLD_PARTS) / THRESHOLD_PARTS;
-  if (!is_noul) return `those whose likeliest probability is at least ${formatNumber(shown, 4)}`;
-  const yes = noulAnswer(Math.min(1, shown), null).noul;
-  const no = noulAnswer(Math.max(0, 1 - shown), null).noul;
-  return `those whose noul is at least ${formatNumber(yes, 4)}, or at most ${formatNumber(no, 4)}`;
 }

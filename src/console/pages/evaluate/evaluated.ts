@@ -27,6 +27,8 @@ export interface EvaluatedQuestion {
   readonly conflicts: number;
 }
 
+/** Answers come in whole millionths: half of one stands for a probability of zero. */
+export const PROBABILITY_MIN = 5e-7;
 /** The most characters of a question that has no id, in a name. */
 const NAME_LENGTH = 60;
 

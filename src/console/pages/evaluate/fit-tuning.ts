@@ -16,6 +16,7 @@ import {
 } from '../../../tuning/tune.ts';
 import { entriesOf } from '../../../tuning/tuning-entries.ts';
 import { writeTuning } from '../../../tuning/tuning-file.ts';
+import { PROBABILITY_MIN } from './evaluated.ts';
 import { type FitQuestion, TUNING_SEED } from './fit-questions.ts';
 
 /** The facts about the tuned model that its tuning is bound to. */
@@ -40,6 +41,8 @@ export interface FitInput {
 
 /** The effect of tuning a question, measured out of fold. */
 export interface FittedQuestion {
+  /** That of `QuestionIdentity`. */
+  readonly key: string;
   readonly name: string;
   readonly labels: number;
   readonly conflicts: number;
@@ -60,9 +63,6 @@ export interface TuningFit {
   /** The text of the tuning file; null where no correction is better than the model as it is. */
   readonly text: string | null;
 }
-
-/** Answers come in whole millionths: half of one stands for a probability of zero. */
-const PROBABILITY_MIN = 5e-7;
 
 /** Returns corrections as `tds tune` fits them, and calls `onFit` before each fit with the done and all fits. */
 export async function fitTuning(
@@ -119,9 +119,12 @@ function keyOf(body: string): string {
   return identityOf(questionIn(body)).key;
 }
 
-function fittedQuestion({ labels, conflicts, fitted }: TunedQuestion, name: string): FittedQuestion {
-  if (typeof fitted === 'string') return { name, labels, conflicts, fitted };
+function fittedQuestion(
+  { identity: { key }, labels, conflicts, fitted }: TunedQuestion,
+  name: string,
+): FittedQuestion {
+  if (typeof fitted === 'string') return { key, name, labels, conflicts, fitted };
   const { correction, before, after, gain_of_100_labels } = fitted;
   const parts = correction === null ? [] : ['shift', ...(correction.words === null ? [] : ['words'])];
-  return { name, labels, conflicts, fitted: { parts, before, after, gain_of_100_labels } };
+  return { key, name, labels, conflicts, fitted: { parts, before, after, gain_of_100_labels } };
 }

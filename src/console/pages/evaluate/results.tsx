@@ -1,20 +1,14 @@
 import { useState } from 'preact/hooks';
-import {
-  accuracy,
-  expectedCalibrationError,
-  negativeLogLikelihood,
-  reliabilityBins,
-} from '../../../eval/metrics.ts';
+import { accuracy, expectedCalibrationError, meanLogLoss, reliabilityBins } from '../../../eval/metrics.ts';
 import { wilsonInterval } from '../../../eval/wilson-interval.ts';
-import { Select } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
+import { SortableTable } from '../components/sortable-table.tsx';
 import { EmptyState } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
 import { Tile } from '../components/tile.tsx';
 import { formatCount, formatNumber, formatPercent } from '../format.ts';
 import { AutomaticAnswers } from './automatic-answers.tsx';
 import { type Cell, ConfusionMatrix } from './confusion-matrix.tsx';
-import type { EvaluatedQuestion, JudgedRow } from './evaluated.ts';
+import { type EvaluatedQuestion, type JudgedRow, PROBABILITY_MIN } from './evaluated.ts';
 import { JudgedRows } from './judged-rows.tsx';
 import type { LabelledRow } from './labels.ts';
 import { ReliabilityDiagram } from './reliability-diagram.tsx';
@@ -32,31 +26,60 @@ export function Results({
   if (shown === undefined) return null;
   return (
     <>
-      {evaluated.length > 1 && (
-        <>
-          <Table
-            caption="Questions"
-            columns={[
-              { title: 'Question', cell: ({ name }: EvaluatedQuestion) => name, is_name: true },
-              { title: 'Answers', cell: ({ judged }) => formatNumber(judged.length), is_at_end: true },
-              { title: 'Accuracy', cell: ({ judged }) => accuracyText(judged), is_at_end: true },
-              { title: '95% interval', cell: ({ judged }) => intervalText(judged), is_at_end: true },
-            ]}
-            rows={evaluated}
-            keyOf={({ key }) => key}
-            empty={<EmptyState title="No questions" />}
-          />
-          <Select
-            label="Question"
-            name="evaluated-question"
-            options={evaluated.map(({ key, name }) => ({ value: key, label: name }))}
-            value={shown.key}
-            onChange={setChosen}
-          />
-        </>
-      )}
+      {evaluated.length > 1 && <QuestionList evaluated={evaluated} shown={shown} onChoose={setChosen} />}
       <QuestionResults key={shown.key} evaluated={shown} rows={rows} />
     </>
+  );
+}
+
+/** All questions, of which one is chosen. A file of cases can have thousands. */
+function QuestionList({
+  evaluated,
+  shown,
+  onChoose,
+}: {
+  readonly evaluated: readonly EvaluatedQuestion[];
+  readonly shown: EvaluatedQuestion;
+  readonly onChoose: (key: string) => void;
+}) {
+  return (
+    <SortableTable
+      caption="Questions"
+      columns={[
+        {
+          title: 'Question',
+          cell: ({ key, name }: EvaluatedQuestion) => (
+            <button
+              type="button"
+              class="text-button"
+              aria-pressed={key === shown.key}
+              onClick={() => onChoose(key)}
+            >
+              {name}
+            </button>
+          ),
+          sortBy: ({ name }) => name,
+          is_name: true,
+        },
+        {
+          title: 'Answers',
+          cell: ({ judged }) => formatNumber(judged.length),
+          sortBy: ({ judged }) => judged.length,
+          is_at_end: true,
+        },
+        {
+          title: 'Accuracy',
+          cell: ({ judged }) => accuracyText(judged),
+          // Questions without an answer are the last ones.
+          sortBy: ({ judged }) => (judged.length === 0 ? 2 : accuracy(judged)),
+          is_at_end: true,
+        },
+        { title: '95% interval', cell: ({ judged }) => intervalText(judged), is_at_end: true },
+      ]}
+      rows={evaluated}
+      keyOf={({ key }) => key}
+      empty={<EmptyState title="No questions" />}
+    />
   );
 }
 
@@ -96,8 +119,8 @@ function QuestionResults({
         />
         <Tile
           title="NLL"
-          value={formatNumber(negativeLogLikelihood(judged), 3)}
-          note="How far the probabilities are from the truth, in nats"
+          value={formatNumber(meanLogLoss(judged, PROBABILITY_MIN), 3)}
+          note="How far the probabilities are from the truth, in nats; zero counts as half a millionth"
         />
       </dl>
       <AutomaticAnswers evaluated={evaluated} />

@@ -4,8 +4,8 @@ import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { Meter } from '../components/meter.tsx';
 import { Notice } from '../components/notice.tsx';
+import { SortableTable } from '../components/sortable-table.tsx';
 import { EmptyState } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
 import { attempt } from '../components/toast.tsx';
 import { formatCount, formatNumber, formatPercent } from '../format.ts';
 import type { RowFile } from '../rows/row-file.ts';
@@ -125,11 +125,16 @@ function Fitted({
     typeof fitted === 'string' ? undefined : fitted[of];
   return (
     <>
-      <Table
+      <SortableTable
         caption="Effect of tuning"
         columns={[
           { title: 'Question', cell: (one: FittedQuestion) => one.name, is_name: true },
-          { title: 'Labels', cell: ({ labels }) => formatNumber(labels), is_at_end: true },
+          {
+            title: 'Labels',
+            cell: ({ labels }) => formatNumber(labels),
+            sortBy: ({ labels }) => labels,
+            is_at_end: true,
+          },
           {
             title: 'Accuracy',
             cell: (one) => change(one, (of) => formatPercent(measure(one, of)?.accuracy ?? 0)),
@@ -144,7 +149,7 @@ function Fitted({
           { title: '100 more labels', cell: gainText, is_at_end: true },
         ]}
         rows={questions}
-        keyOf={({ name: question }) => question}
+        keyOf={({ key }) => key}
         empty={<EmptyState title="No questions" />}
       />
       {conflicts > 0 && (
@@ -178,9 +183,9 @@ function Fitted({
   );
 }
 
-function isCorrected({ name }: EvaluatedQuestion, questions: readonly FittedQuestion[]): boolean {
+function isCorrected({ key }: EvaluatedQuestion, questions: readonly FittedQuestion[]): boolean {
   return questions.some(
-    (one) => one.name === name && typeof one.fitted !== 'string' && one.fitted.parts.length > 0,
+    (one) => one.key === key && typeof one.fitted !== 'string' && one.fitted.parts.length > 0,
   );
 }
 
