@@ -21,7 +21,7 @@ import { TestClock } from '../accounts/support.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { noProblemsExpected } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const DOLLAR = 1_000_000;
 const PAYERS: readonly Role[] = ['owner', 'admin', 'billing'];

@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
 import { expectRefused, tds, tdsJson } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let root: ReturnType<typeof temporaryDirectory>;
 let data: string;

@@ -5,7 +5,7 @@ import { CommandFailed } from '../../src/cli/command-failed.ts';
 import { temporaryDirectory } from '../native/support/models.ts';
 import { rejection } from '../support/rejection.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 test.skipIf(process.platform !== 'linux')(
   'weights whose load does not end are given up at the deadline, with a sentence',

@@ -5,7 +5,7 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { MAIN } from '../support/program.ts';
 import { tds } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const SIGPIPE_EXIT = 141;
 

@@ -17,7 +17,7 @@ import { contextOn } from '../support/context.ts';
 import { MAIN } from '../support/program.ts';
 import { field, tds, tdsJson, textField } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const root = temporaryDirectory();
 const data = join(root.path, 'data');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { tds } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const SECRET = 'pdl_live_hunter2';
 const PADDLE = {

@@ -13,7 +13,7 @@ import { startChildServer } from '../support/child-server.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
 import { expectRefused, tds, tdsJson } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** An initialised data directory in a new folder. */
 async function initialized() {

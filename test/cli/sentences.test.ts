@@ -19,7 +19,7 @@ import { expectRefused, type Finished, tds, tdsJson } from './support.ts';
 
 /** Every common fault of operation gets one sentence with advice. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1', '--log-level', 'silent'];
 const PAGE_BYTES = 4_096;

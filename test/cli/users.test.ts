@@ -9,7 +9,7 @@ import { startChildServer } from '../support/child-server.ts';
 import { appCode } from '../support/totp.ts';
 import { tds } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const directory = temporaryDirectory();
 const run = (...args: readonly string[]) => tds(['user', ...args, '--data', directory.path]);

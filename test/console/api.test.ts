@@ -11,7 +11,7 @@ import { post as postByKey } from '../support/requests.ts';
 import { addAccount, IS_ON_POSTGRES } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 const ListedKeys = Type.Object({ api_keys: Type.Array(Type.Object({ id: Type.String() })) });
 const Created = Type.Object({ id: Type.String(), key: Type.String() });

@@ -19,7 +19,7 @@ import {
   type TestConsole,
 } from './people.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 /** A cheap hash, because hashing is not under test here. */
 const passwords = {

@@ -14,7 +14,7 @@ import { post as postByKey } from '../support/requests.ts';
 import { addAccount, POLL_MS, type TestAccount } from '../support/service.ts';
 import { addPerson, mailedToken, type Person, startTestConsole, type TestConsole } from './people.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 const API = '/console/api/operator';
 

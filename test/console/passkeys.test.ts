@@ -16,7 +16,7 @@ import {
   visit,
 } from './support.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 const EMAIL = 'ada@example.com';
 const GIVEN = { email: EMAIL, password: PASSWORD };

@@ -28,7 +28,7 @@ import { isJsonObject, JsonObject, type JsonValue, jsonValueOf } from '../../src
 import { readJson } from '../../src/json/read-json.ts';
 import { writeJson } from '../../src/json/write-json.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const python = Bun.which('python3');
 

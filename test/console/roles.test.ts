@@ -25,7 +25,7 @@ import {
   type TestConsole,
 } from './people.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** Who asks: a member with each role, a user with the operator's flag, a user who is neither, and no user. */
 type Caller = Role | 'operator' | 'stranger' | 'nobody';

@@ -21,7 +21,7 @@ import {
   visit,
 } from './support.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 const EMAIL = 'ada@example.com';
 const NEW_PASSWORD = 'another battery staple';

@@ -75,7 +75,7 @@ test('no commit copies a log that a reader let grow: a thread does, and empties 
   expect(pinned.db.$client.query('SELECT count(*) AS n FROM blobs').get()).toEqual({ n: BLOBS + 1 });
   expect(pinned.db.$client.query('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
   await stop();
-}, 60_000);
+}, 120_000);
 
 test('a stop ends while the reader still reads, and commits copy again', async () => {
   using pinned = new PinnedLog();
@@ -85,7 +85,7 @@ test('a stop ends while the reader still reads, and commits copy again', async (
   await stop();
   expect(pinned.copiedByCommitsFrom()).toBe(1_000);
   pinned.reader.close();
-}, 60_000);
+}, 120_000);
 
 test('a copy that no thread can make is told with the cause of that thread, and commits copy again', async () => {
   using pinned = new PinnedLog();
@@ -102,4 +102,4 @@ test('a copy that no thread can make is told with the cause of that thread, and 
   renameSync(`${pinned.path}-away`, pinned.path);
   await stop();
   pinned.reader.close();
-}, 60_000);
+}, 120_000);

@@ -154,6 +154,7 @@ test('a client that leaves while its request waits gives its place up at once', 
   const account = await addAccount(service);
   const first = ask(service, account.key);
   await eventually(() => running.length === 1);
+  const held = await heldMicros(service, account);
   const client = new AbortController();
   const leaving = service.fetch('/v1/decisions', {
     method: 'POST',
@@ -161,7 +162,6 @@ test('a client that leaves while its request waits gives its place up at once', 
     body: JSON.stringify(SMALL_REQUEST),
     signal: client.signal,
   });
-  const held = await heldMicros(service, account);
   await eventually(async () => (await heldMicros(service, account)) === 2 * held);
   await expectError(await ask(service, account.key), 'model_unavailable');
   client.abort();

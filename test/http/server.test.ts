@@ -121,7 +121,7 @@ describe('a connection does not live for ever', () => {
     const client = new RawClient(await start(ok)).send('GET / HTTP/1.1\r\nHo');
     await client.closed;
     expect(parseRaw(client.received).status).toBe(408);
-  }, 30_000);
+  }, 120_000);
 
   test('one whose refused body goes on and on is closed, and gets one response', async () => {
     const server = await start(unauthorized, { timeouts: TIMEOUTS });
@@ -424,7 +424,7 @@ describe('a body that is sent in chunks', () => {
     await client.closed;
     expect(client.received.endsWith('\r\n0\r\n\r\n')).toBe(true);
     expect(client.received.length).toBeGreaterThan(48 * piece.byteLength);
-  }, 30_000);
+  }, 120_000);
 });
 
 describe('a request that is answered while it is sent', () => {
@@ -451,12 +451,12 @@ describe('a request that is answered while it is sent', () => {
   test('has no end, where the client may send for as long as it likes', async () => {
     const server = await start(echoed, { timeouts: TIMEOUTS });
     expect((await sendSlowly(server, '/stream')).match(/piece/g)).toHaveLength(15);
-  }, 30_000);
+  }, 120_000);
 
   test('ends as any other, where it may not', async () => {
     const server = await start(echoed, { timeouts: TIMEOUTS });
     expect((await sendSlowly(server, '/other')).match(/piece/g)?.length).toBeLessThan(15);
-  }, 30_000);
+  }, 120_000);
 
   test('is left alone while nothing is there to be read, for longer than a response may be left unread', async () => {
     const answered = Promise.withResolvers<string>();
@@ -483,7 +483,7 @@ describe('a request that is answered while it is sent', () => {
     answered.resolve('late');
     await client.closed;
     expect(parseRaw(client.received).body).toContain('late');
-  }, 30_000);
+  }, 120_000);
 });
 
 test('an expectation that nobody knows is ignored', async () => {

@@ -19,4 +19,4 @@ test('a disk that refuses the n-th write fails the requests, charges none of the
   });
   expect(Object.keys(codes).sort()).toEqual(['SQLITE_IOERR_WRITE']);
   expect(Math.min(charged, released, codes.SQLITE_IOERR_WRITE)).toBeGreaterThan(20);
-}, 60_000);
+}, 120_000);

@@ -4,7 +4,7 @@ import { KEPT_BYTES_MAX, type KeptAnswer } from '../../src/store/kept-answer.ts'
 import { LEDGER_DATABASES, type LedgerDatabase, openLedger } from './databases.ts';
 import { COST_MICROS, HELD_MICROS, NOW_MS, usageOf } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const claimOf = ({ account }: LedgerDatabase, key_hash: string) => ({
   api_key_id: account.api_key_id,

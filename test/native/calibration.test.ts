@@ -12,7 +12,7 @@ import { writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const NOUL: Question = { type: 'noul', instructions: 'Is it on?', yes: undefined, no: undefined };
 

@@ -16,7 +16,7 @@ import { writeTinyModel } from './support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const MODES: readonly Mode[] = ['fast', 'consistent'];
 const MODELS = ['markers-v1', 'codes-v1'] as const;

@@ -14,7 +14,7 @@ import { IMPLEMENTATIONS } from './addon/support.ts';
 import { tinyModelBytes } from './support/gguf.ts';
 import { TINY_CHAT, temporaryDirectory } from './support/models.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** Where GGUF counts tensors and entries, and where the first key's length is. */
 const TENSOR_COUNT_AT = 8;

@@ -9,7 +9,7 @@ import { VECTORS, type Vector, vectorInput } from './support/vectors.ts';
 import { widen } from './support/widen.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** The largest error of a score by rounding activations to 8 bits. CPUs differ by up to .115 so far. */
 const ROUNDED_TOLERANCE = 0.12;

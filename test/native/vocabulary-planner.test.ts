@@ -7,7 +7,7 @@ import { IMPLEMENTATIONS } from './addon/support.ts';
 import { withTensors, writeTinyModel } from './support/gguf.ts';
 import { TINY_CHAT, temporaryDirectory } from './support/models.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** Where a GGUF file has the number of its tensors. */
 const TENSOR_COUNT_AT = 8;

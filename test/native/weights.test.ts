@@ -9,7 +9,7 @@ import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 beforeAll(async () => {

@@ -23,7 +23,7 @@ import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 import { eventually } from '../support/eventually.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let path: string;

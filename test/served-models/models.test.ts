@@ -10,7 +10,7 @@ import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let path: string;

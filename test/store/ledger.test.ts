@@ -187,5 +187,5 @@ describe.each(DATABASES)('what payments move in $name', ({ open }) => {
       }),
       { seed, numRuns: 15 },
     );
-  }, 60_000);
+  }, 120_000);
 });

@@ -4,7 +4,7 @@ import { DATABASES, type OpenDatabase } from './databases.ts';
 
 /** Rows are found by an index where a table has many: a webhook keeps the lock of all writes meanwhile. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const ROWS = 5_000;
 

@@ -258,7 +258,7 @@ describe.each(DATABASES)('long reads in $name', ({ open }) => {
       items: [{ charges: 2_500, amount_micros: -25_000, balance_micros: 75_000 }],
     });
     expect(page.next).toEqual({ entry_id: 3, balance_micros: 100_000 });
-  }, 30_000);
+  }, 120_000);
 
   test('there are no lines of an organization that does not exist', async () => {
     const asked = { organization_id: 'org_unknown', charges_by: 'day', limit: 9 } as const;
@@ -309,5 +309,5 @@ describe.each(DATABASES)('long reads in $name', ({ open }) => {
     } while (!isDone);
     await Promise.all([paid, rolledUp]);
     expect(reads).toBeGreaterThan(1);
-  }, 60_000);
+  }, 120_000);
 });

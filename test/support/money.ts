@@ -3,6 +3,7 @@ import { asc, eq } from 'drizzle-orm';
 import * as postgres from '../../db/postgres/schema.ts';
 import * as sqlite from '../../db/sqlite/schema.ts';
 import { formatAudit } from '../../src/store/audit-report.ts';
+import { eventually } from './eventually.ts';
 import type { TestAccount, TestService } from './service.ts';
 
 /** One US dollar in micro-dollars, by the contract. */
@@ -73,8 +74,7 @@ export async function ledgerOf({ rows }: Books, { organization_id }: Owner) {
 
 /** Resolves when the organization has that much held, as the server's work goes on. */
 export async function untilHeld(books: Books, owner: Owner, held_micros: number): Promise<void> {
-  while ((await booksOf(books, owner)).held_micros !== held_micros)
-    await new Promise((resolve) => setImmediate(resolve));
+  await eventually(async () => (await booksOf(books, owner)).held_micros === held_micros);
 }
 
 /** Stops the service after checking that its books balance and that no hold is left open. */

@@ -109,7 +109,7 @@ const WINDOWS_BEGIN_MS = Date.UTC(2026, 0, 1);
 export const IS_ON_POSTGRES = process.env.TDS_TEST_DATABASE === 'postgres';
 
 /** For `setDefaultTimeout` of a test file: loading the model takes seconds, and more on a busy machine. */
-export const MODEL_TEST_TIMEOUT_MS = 60_000;
+export const MODEL_TEST_TIMEOUT_MS = 120_000;
 
 let shared_planner: Promise<DecisionPlanner> | undefined;
 let shared_engine: Promise<DecisionEngine> | undefined;

@@ -21,7 +21,7 @@ import {
   YES,
 } from './support.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 const directory = mkdtempSync(join(tmpdir(), 'tds-pool-'));
 const ends: (() => unknown)[] = [];
@@ -164,8 +164,8 @@ describe('a pool', () => {
 
   test('leaves a member that hangs after its own time, or after the pool’s, and asks the other', async () => {
     for (const changes of [
-      (address: string) => ({ members: { [address]: { answer_ms: 100 } } }),
-      () => ({ answer_ms: 100 }),
+      (address: string) => ({ members: { [address]: { answer_ms: IMPATIENT_MS } } }),
+      () => ({ answer_ms: IMPATIENT_MS }),
     ]) {
       const [one, two] = [await member(), await member()];
       const { ask, problems } = world([one, two], changes(one.address), 600_000);
@@ -173,7 +173,7 @@ describe('a pool', () => {
       one.behaviour = hanging;
       while (problems.length === 0) expect((await ask()).input_tokens).toBe(7);
       expect(problems).toMatchObject([
-        { failure: 'timed_out', message: `${one.address} did not answer in 0.1 seconds.` },
+        { failure: 'timed_out', message: `${one.address} did not answer in 2 seconds.` },
       ]);
     }
   });
@@ -703,7 +703,7 @@ describe('what members are sent', () => {
     await ask();
     rmSync(token_file);
     await until(
-      () => lists === 4,
+      () => lists >= 4,
       () => time.advance(1_000),
     );
     expect((await ask()).input_tokens).toBe(7);

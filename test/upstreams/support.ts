@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { eventually } from '../support/eventually.ts';
 
 /** A request to a member. */
 export interface Received {
@@ -167,13 +168,18 @@ export class ManualTime {
   }
 }
 
-/** Resolves when the condition holds. Calls back after each check. */
+/** Resolves when the condition holds, as `eventually`. Calls back after each check in vain. */
 export async function until(
   isSo: () => boolean | Promise<boolean>,
   between: () => void = () => {},
 ): Promise<void> {
-  while (!(await isSo())) {
-    between();
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+  await eventually(
+    async () => {
+      if (await isSo()) return true;
+      between();
+      return false;
+    },
+    undefined,
+    `This did not come true: ${isSo}`,
+  );
 }

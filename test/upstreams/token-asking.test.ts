@@ -313,7 +313,7 @@ test('a server whose list of models says the same is not tried again', async () 
     return answering(200, LIST.replace('"created":1', `"created":${lists}`))(...request);
   };
   await until(
-    () => lists === 4,
+    () => lists >= 4,
     () => time.advance(1_000),
   );
   expect(one.received).toHaveLength(1);

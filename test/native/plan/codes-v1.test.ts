@@ -17,7 +17,7 @@ import { CHATML, llamaTokenizer, loadOnCpu, TINY_CHAT, temporaryDirectory } from
 import { NO_WORDS, tokenizerOf } from './words.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const MODES: readonly Mode[] = ['fast', 'consistent'];
 /** A chat model whose template's tokens are listed as the maker's own, which llama.cpp matches in any text. */

@@ -12,7 +12,7 @@ import { llamaTokenizer } from '../support/models.ts';
 import { rejection } from './rejection.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let tokenizer: ModelTokenizer;
 let facts: ModelFacts;

@@ -13,7 +13,7 @@ import { writeTinyModel } from '../support/gguf.ts';
 import { llamaTokenizer, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const QUESTIONS: readonly Question[] = [
   { type: 'noul', instructions: 'Is it on?', yes: 'it is lit', no: undefined },

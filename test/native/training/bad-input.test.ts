@@ -8,7 +8,7 @@ import { parseCase } from '../../../src/eval/cases.ts';
 import { ROOT } from '../../architecture/source-files.ts';
 import { PYTHON, runPython } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const GOOD = { src: 'tickets', state: 'It is late.', questions: [{ type: 'noul', answer: true }] };
 const choice = (change: object) =>

@@ -12,7 +12,7 @@ import { llamaTokenizer } from '../support/models.ts';
 import { VECTORS, type Vector, vectorInput } from '../support/vectors.ts';
 import { PYTHON, runPython } from './support.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** More than any request here has, so that no record is shortened. */
 const CONTEXT_TOKENS = 16_384;

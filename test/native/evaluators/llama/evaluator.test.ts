@@ -8,7 +8,7 @@ import { writeTinyModel } from '../../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../../support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const CONTEXT_TOKENS = 1024;
 const TOKENS = 260;
