@@ -2,6 +2,7 @@ import type { Actor } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
 import { AccountError } from '../access/errors.ts';
 import { recordAct } from '../audit-log/record.ts';
+import { removeAllOwnModels } from '../catalog/own-models.ts';
 import type { Organization } from '../store/account-records.ts';
 import type { Records } from '../store/store.ts';
 import { monthOf } from '../time/month.ts';
@@ -54,8 +55,8 @@ export async function previewAccountDeletion(
  * - Where there are other members, the user leaves, and the invitations that they sent are revoked. The last
  *   owner must first hand the organization over.
  * - Where the user is the only member, the organization closes. Its projects are archived, its keys and
- *   invitations revoked, its alerts deleted, and it has no member any more. It must have neither credit nor running requests. Its
- *   ledger, usage, audit log and debt stay, because the books must balance. Credit of a pending payment
+ *   invitations revoked, its alerts and its own models deleted, and it has no member any more. It must have neither credit nor
+ *   running requests. Its ledger, usage, audit log and debt stay, because the books must balance. Credit of a pending payment
  *   stays with it, and the operator can give it an owner again. A personal organization loses its name.
  * - The user's row stays without name and address, because keys, payments and the audit log refer to it.
  *   The address can sign up again. Sessions, ways to sign in and open invitations of the address end.
@@ -145,6 +146,7 @@ async function closeOrganization(
   await invitations.revokeInvitationsInto(organization_id, null, now_ms);
   await accounts.deleteMember({ organization_id, user_id });
   await alerts.forgetOrganization(organization_id);
+  await removeAllOwnModels(records, organization_id);
   if (personal_user_id === user_id) {
     await accounts.renameOrganization(organization_id, CLOSED_ORGANIZATION_NAME);
   }

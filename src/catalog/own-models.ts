@@ -107,6 +107,14 @@ export async function removeOwnModel(
   });
 }
 
+/** Removes all models of an organization that closes, in the transaction of that. */
+export async function removeAllOwnModels(
+  records: Pick<Records, 'catalog'>,
+  organization_id: string,
+): Promise<void> {
+  for (const { id } of await ownModels(records, organization_id)) await records.catalog.deleteModel(id);
+}
+
 async function ownModels(
   { catalog }: Pick<Records, 'catalog'>,
   organization_id: string,

@@ -7,6 +7,8 @@ import { createKey, listKeys } from '../../src/accounts/keys.ts';
 import { addMember, changeRole } from '../../src/accounts/members.ts';
 import { createOrganization, ensurePersonalOrganization } from '../../src/accounts/organizations.ts';
 import { signUp } from '../../src/accounts/users.ts';
+import { seedCatalog } from '../../src/catalog/catalog.ts';
+import { addOwnModel } from '../../src/catalog/own-models.ts';
 import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { ROLES } from '../../src/contract/roles.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
@@ -147,6 +149,21 @@ describe.each(DATABASES)('deleting an account, $name', ({ open }) => {
       expect(await database.isSound()).toBe(true);
       const shown = await listKeys(context, OPERATOR, { revoked: true });
       expect(shown).toMatchObject([{ created_by_user_id: ada.user_id, created_by_name: 'Deleted user' }]);
+    });
+
+    test('leaves no model of its own, whose tuning has its questions', async () => {
+      const { store } = context;
+      await store.transaction(({ catalog }) => seedCatalog(catalog));
+      const tuned = { base_id: 'decision-1', tuning_sha256: 'd'.repeat(64), tuning: 'its questions' };
+      const other = await createOrganization(context, OPERATOR, { name: 'Other' });
+      for (const organization_id of [personal_id, other.id]) {
+        await addOwnModel(context, OPERATOR, { organization_id, name: 'support-1', ...tuned });
+      }
+      expect(await attempt()).toBe('ok');
+      const left = (await store.catalog.allModels()).map(({ organization_id }) => organization_id);
+      expect(left).toContain(other.id);
+      expect(left).not.toContain(personal_id);
+      expect(await database.count('model_tunings')).toBe(1);
     });
 
     test('keeps its name when it is not the personal one', async () => {
