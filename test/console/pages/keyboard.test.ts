@@ -5,7 +5,7 @@ import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
-import { pressOn, tabTo, typeForm, typeInto } from './keyboard.ts';
+import { choose, pressOn, tabTo, typeForm, typeInto } from './keyboard.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
@@ -61,8 +61,7 @@ describe.skipIf(program === null)('by keyboard alone', () => {
     await typeForm(page, { 'E-mail': 'grace@example.com' });
     await page.getByText('An invitation is on its way to grace@example.com.').waitFor();
     await pressOn(page, button(page, 'Change the role of Rita Reader'));
-    await tabTo(page, page.getByRole('dialog').getByLabel('Role'));
-    await page.keyboard.type('Developer');
+    await choose(page, page.getByRole('dialog').getByLabel('Role'), 'Developer');
     await pressOn(page, dialogButton(page, 'Change role'));
     await page.getByText('Rita Reader is now developer.').waitFor();
     await pressOn(page, button(page, 'Remove Rita Reader'));
@@ -78,8 +77,7 @@ describe.skipIf(program === null)('by keyboard alone', () => {
     await page.getByText('The name is saved.').waitFor();
     await pressOn(page, page.getByRole('link', { name: 'Audit log' }));
     await page.getByText('Renamed the organization.').waitFor();
-    await tabTo(page, page.getByLabel('Action'));
-    await page.keyboard.type('Created a project');
+    await choose(page, page.getByLabel('Action'), 'Created a project');
     await page.getByText('Renamed the organization.').waitFor({ state: 'detached' });
     expect(opened.complaints).toEqual([]);
   });

@@ -33,3 +33,16 @@ export async function typeForm(page: Page, fields: Readonly<Record<string, strin
   await typeInto(page, fields);
   await page.keyboard.press('Enter');
 }
+
+/**
+ * Chooses an option of a select by the arrows. Letters would begin another search where they come too slowly.
+ */
+export async function choose(page: Page, select: Locator, option: string): Promise<void> {
+  await tabTo(page, select);
+  await page.keyboard.press('Home');
+  for (const _ of await select.locator('option').all()) {
+    if ((await select.locator('option:checked').textContent()) === option) return;
+    await page.keyboard.press('ArrowDown');
+  }
+  throw new Error(`no arrow reaches ${option}`);
+}

@@ -54,6 +54,21 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
       })`),
     );
 
+  /** Runs and requests are written beside what the page shows: waits until the browser has that many. */
+  const untilStored = (page: Page, store: 'runs' | 'requests', count: number) =>
+    eventually(() =>
+      page.evaluate<boolean>(`new Promise((resolve) => {
+        const opening = indexedDB.open('tds-playground');
+        opening.onsuccess = () => {
+          const counting = opening.result.transaction('${store}').objectStore('${store}').count();
+          counting.onsuccess = () => {
+            opening.result.close();
+            resolve(counting.result === ${count});
+          };
+        };
+      })`),
+    );
+
   test('the draft outlives navigation, a reload, and a session that ended', async () => {
     const guest = await addPerson(made, { email: 'guest@example.com' });
     const path = `/console/o/${guest.organization_id}/playground`;
@@ -101,6 +116,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     const raw =
       (await page.getByRole('region', { name: 'Response: Fast' }).locator('pre').textContent()) ?? '';
     expect(JSON.parse(raw)).toMatchObject({ object: 'decision', usage: { decisions: 3 } });
+    await untilStored(page, 'runs', 1);
     await page.reload();
     await tab(page, 'Recent runs').click();
     await page.getByRole('button', { name: RECORD }).click();
@@ -121,6 +137,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await dialog.getByRole('button', { name: 'Save this request' }).click();
     await page.getByRole('button', { name: 'Saved requests (1)' }).waitFor();
     await record(page).fill('Something else.');
+    await untilKept(page, 'Something else.');
     await page.reload();
     await page.getByRole('button', { name: 'Saved requests (1)' }).click();
     expect(await opened.seriousFindings()).toEqual([]);
@@ -131,6 +148,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await page.getByRole('button', { name: 'Saved requests (1)' }).click();
     await dialog.getByRole('button', { name: 'Remove The zebra' }).click();
     await dialog.getByRole('button', { name: 'Close' }).click();
+    await untilStored(page, 'requests', 0);
     await page.reload();
     await page.getByRole('button', { name: 'Saved requests', exact: true }).waitFor();
   });

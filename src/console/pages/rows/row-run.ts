@@ -77,6 +77,8 @@ export class RowRun {
   });
   #pausing = new AbortController();
   #leaving = new AbortController();
+  /** Resolves when all answers so far are kept, or cannot be. Never rejects. */
+  #keeping: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly scope: string,
@@ -110,6 +112,8 @@ export class RowRun {
     } catch (thrown) {
       this.#tell({ failure: asApiError(thrown) });
     }
+    // A reader who is told that all rows are done may leave the page.
+    await this.#keeping;
     this.#tell({ state: 'stopped', left_ms: null });
   }
 
@@ -210,7 +214,8 @@ export class RowRun {
       if (!this.#answers.has(row)) this.#count(objectOf(answer));
       this.#answers.set(row, answer);
     }
-    void keepAnswers(this.scope, answers).then((is_kept) => is_kept || this.noteUnkept());
+    const kept = keepAnswers(this.scope, answers).then((is_kept) => is_kept || this.noteUnkept());
+    this.#keeping = Promise.all([this.#keeping, kept]);
   }
 
   #count(answer: JsonObject<JsonValue> | null): void {
