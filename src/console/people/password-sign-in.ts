@@ -127,7 +127,7 @@ export class PasswordSignIn implements SignIn {
     this.second_factors = new SecondFactors({
       auth: this.#auth,
       attempts: this.#attempts,
-      now_ms: parts.clock.now_ms,
+      now_ms: () => parts.clock.now_ms(),
       accounts: parts.accounts,
       requireSession: (visit) => this.#requireSession(visit),
       scheduled: (visit, work) => this.#scheduled(visit, work),
