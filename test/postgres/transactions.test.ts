@@ -259,11 +259,9 @@ describe.skipIf(isPostgresMissing())('transactions of the store in PostgreSQL', 
 
   test('are refused when their turn does not come in time, so that nobody waits for all before them together', async () => {
     const transactions = new Transactions(here.db, { wait_max_ms: 250 });
-    const gate = new Gate();
-    const open = transactions.run(() => gate.pass());
+    const open = transactions.run((executor) => executor.execute(sql`SELECT pg_sleep(0.6)`));
     const late = [1, 2].map(() => rejection(transactions.run(() => Promise.resolve())));
     for (const error of await Promise.all(late)) expect(error).toBeInstanceOf(WriteQueueFull);
-    gate.open();
     await open;
   });
 
