@@ -16,6 +16,7 @@ import {
 import { EvaluationFailed } from './errors.ts';
 import { type PlanLogits, planTokens } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan, PromptProfile } from './plan/profile.ts';
+import { shortlistsOf, withSecondReading } from './plan/shortlist.ts';
 import type { EvaluatorCounts, PlanEvaluator } from './plan-evaluator.ts';
 import { Slices } from './slices.ts';
 import type { Weights } from './weights.ts';
@@ -54,16 +55,28 @@ export class ProfiledEngine implements DecisionEngine {
     return this.planner.plan(input);
   }
 
-  async evaluate(
+  async evaluate(plan: DecisionPlan, options: EvaluateOptions): Promise<readonly (readonly number[])[]> {
+    const { correction } = options;
+    this.#requireFits(correction);
+    const { input } = plan;
+    const scores = await this.#readAgain(input, await this.#scores(plan, options), options);
+    const { calibration } = this;
+    return input.questions.map((question, index) => {
+      const own = scores[index] ?? [];
+      const corrected = correction?.correct(index, own);
+      if (corrected !== undefined || calibration === undefined) return corrected ?? own;
+      return applyTemperature(own, question, calibration.temperatures[input.mode]);
+    });
+  }
+
+  /** Returns the scores of a request's plans. */
+  async #scores(
     { input, plans }: DecisionPlan,
-    options: EvaluateOptions,
+    { signal: given_up, scope, schedulePlan = atOnce }: EvaluateOptions,
   ): Promise<readonly (readonly number[])[]> {
     // A request without one of its plans has no answer, so its waiting plans are cancelled.
     const failure = new AbortController();
-    const signal =
-      options.signal === undefined ? failure.signal : AbortSignal.any([options.signal, failure.signal]);
-    const { scope, schedulePlan = atOnce, correction } = options;
-    this.#requireFits(correction);
+    const signal = given_up === undefined ? failure.signal : AbortSignal.any([given_up, failure.signal]);
     const { evaluator } = this;
     const evaluations: Promise<PlanLogits>[] = [];
     const slices = new Slices();
@@ -85,19 +98,31 @@ export class ProfiledEngine implements DecisionEngine {
         evaluations.push(evaluation);
         signal.throwIfAborted();
       }
-      const scores = this.profile.scores(input, plans, await Promise.all(evaluations));
-      const { calibration } = this;
-      return input.questions.map((question, index) => {
-        const own = scores[index] ?? [];
-        const corrected = correction?.correct(index, own);
-        if (corrected !== undefined || calibration === undefined) return corrected ?? own;
-        return applyTemperature(own, question, calibration.temperatures[input.mode]);
-      });
+      return this.profile.scores(input, plans, await Promise.all(evaluations));
     } catch (error) {
       failure.abort(error);
       await Promise.allSettled(evaluations);
       throw error;
     }
+  }
+
+  /** Returns the scores after a second reading of the choices with many options, which is not billed. */
+  async #readAgain(
+    input: DecisionInput,
+    scores: readonly (readonly number[])[],
+    options: EvaluateOptions,
+  ): Promise<readonly (readonly number[])[]> {
+    const shortlists = this.profile.reads_many_options_twice ? shortlistsOf(input, scores) : [];
+    if (shortlists.length === 0) return scores;
+    const questions = shortlists.map(({ question }) => question);
+    const read = await this.#scores(await this.planner.plan({ ...input, questions }), options);
+    const by_choice = new Map(
+      shortlists.map(({ asked, places }, at) => [asked, { places, second: read[at] ?? [] }]),
+    );
+    return scores.map((first, asked) => {
+      const again = by_choice.get(asked);
+      return again === undefined ? first : withSecondReading(first, again.places, again.second);
+    });
   }
 
   /** Throws `EvaluationFailed` for corrections that were fitted on other weights. */

@@ -152,6 +152,7 @@ export function withConsistentReadings(profile: PromptProfile): PromptProfile {
   return {
     // Calibrations on disk and the model card use this name.
     name: `${profile.name}+steady-v3`,
+    reads_many_options_twice: profile.reads_many_options_twice,
 
     async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
       if (input.mode === 'fast') return await profile.plan(input, context_tokens);

@@ -146,6 +146,7 @@ function readScore(logits: readonly number[]): number {
 export function markersV1(tokenizer: Tokenizer): PromptProfile {
   return {
     name: 'markers-v1',
+    reads_many_options_twice: true,
 
     async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
       const slices = new Slices();

@@ -48,6 +48,8 @@ export interface DecisionPlan extends RequestPlans {
  */
 export interface PromptProfile {
   readonly name: string;
+  /** True where a second reading of the likeliest of many options was measured to make choices better. */
+  readonly reads_many_options_twice: boolean;
   /**
    * Resolves with the plans for a request. A record that does not fit into `context_tokens` beside a question loses its
    * middle for that question, on token boundaries. No other question changes that. Rejects with `PlanRejected` if the

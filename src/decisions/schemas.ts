@@ -97,7 +97,7 @@ export const TokenCountSchema = Type.Object({
   input_tokens: Type.Integer({ minimum: 0, description: 'What would be billed.' }),
   read_tokens: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
     description:
-      'What the model would read in all, with the second readings of consistent mode, which are free. Null where that is up to an upstream.',
+      'What the model would read in all, with the second readings of consistent mode, which are free. A second reading of the likeliest of more than 32 options is not counted. Null where that is up to an upstream.',
   }),
   cost_usd: Type.Number({ minimum: 0 }),
   exact: Type.Boolean({

@@ -10,6 +10,7 @@ import {
 import { planTokens } from '../../native/plan/plan.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
+import type { ChoiceQuestion } from '../../src/questions/choice.ts';
 import { type Mode, type Question, scoreCount } from '../../src/questions/question.ts';
 import { ofAnyType } from '../support/questions.ts';
 import { writeTinyModel } from './support/gguf.ts';
@@ -184,6 +185,36 @@ test.each(MODES)('255 options and 255 levels have a score each, %s', async (mode
   const scores = await scoresOf(engineOf('markers-v1'), { state: 'n7', questions, mode });
   expect(scores.map((question_scores) => question_scores.length)).toEqual([255, 255]);
   expect(scores.every((question_scores) => new Set(question_scores).size > 200)).toBe(true);
+});
+
+test('the likeliest of many options are read again by themselves, whatever else is asked', async () => {
+  const engine = engineOf('markers-v1');
+  const manyOf = (options: number): ChoiceQuestion => ({
+    type: 'choice',
+    instructions: 'Which?',
+    options: Array.from({ length: options }, (_, at) => ({
+      id: `the ${at} is ${at % 7}`,
+      description: null,
+    })),
+  });
+  const [many, more] = [manyOf(40), manyOf(90)];
+  const noul: Question = { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined };
+  const state = 'It is 3.';
+  const together = await scoresOf(engine, { state, questions: [noul, many, more], mode: 'fast' });
+  for (const [at, question] of [noul, many, more].entries()) {
+    const [alone] = await scoresOf(engine, { state, questions: [question], mode: 'fast' });
+    expect(alone).toEqual([...(together[at] ?? [])]);
+  }
+  const plan = await engine.plan({ state, questions: [many], mode: 'fast' });
+  const scheduled: number[] = [];
+  const schedulePlan: SchedulePlan = (one, work) => {
+    scheduled.push(one.tokens);
+    return work();
+  };
+  await engine.evaluate(plan, { scope: 'scheduled', schedulePlan });
+  expect(scheduled.length).toBe(2);
+  expect(scheduled[0]).toBe(plan.input_tokens);
+  expect(scheduled[1]).toBeLessThan(plan.input_tokens / 2);
 });
 
 test('every plan is scheduled, with what it costs, and one that fails gives the others up', async () => {
