@@ -204,7 +204,10 @@ export const projects = pgTable(
   ],
 );
 
-/** A project's spent and held micros in a UTC month (`YYYY-MM`). A charge counts in its hold's month. */
+/**
+ * The spent and held micros of a project's keys in a UTC month (`YYYY-MM`). Together they are the project's. A charge
+ * counts in its hold's month.
+ */
 export const projectMonths = pgTable(
   'project_months',
   {
@@ -212,9 +215,11 @@ export const projectMonths = pgTable(
     month: text().notNull(),
     spent_micros: integer().notNull().default(0),
     held_micros: integer().notNull().default(0),
+    /** The first of a key's rotations; empty for requests of versions that did not count by key. */
+    api_key_id: text().notNull().default(''),
   },
   (table) => [
-    primaryKey({ columns: [table.project_id, table.month] }),
+    primaryKey({ columns: [table.project_id, table.month, table.api_key_id] }),
     check('project_months_spent', sql`${table.spent_micros} >= 0`),
     check('project_months_held', sql`${table.held_micros} >= 0`),
   ],
@@ -238,6 +243,10 @@ export const apiKeys = pgTable(
     row_id: rowNumber().notNull(),
     /** The time from which the key is refused as a revoked one is; null for a key without an end. */
     expires_at_ms: integer(),
+    /** The first key of the rotations that made this one; null for a key that replaced none. */
+    first_key_id: text().references((): AnyPgColumn => apiKeys.id),
+    /** The most that the key and those that replace it may spend in a UTC month, in a first key's row; null for none. */
+    monthly_limit_micros: integer(),
   },
   (table) => [
     index('api_keys_project').on(table.project_id),
@@ -302,6 +311,8 @@ export const ledgerEntries = pgTable(
     created_at_ms: integer().notNull(),
     /** The process that placed the hold and must end it; null for holds of earlier versions. */
     process_id: text(),
+    /** The first key of the request's, of a hold or charge; null for those of earlier versions. */
+    api_key_id: text(),
   },
   (table) => [
     uniqueIndex('ledger_one_end_a_hold')
@@ -410,7 +421,7 @@ export const alerts = pgTable(
     index('alerts_created').on(table.created_at_ms),
     check(
       'alerts_kind',
-      sql`${table.kind} IN ('credit_low', 'spend_limit_near', 'spend_limit_reached', 'tier_changed', 'payment_credited', 'key_expires')`,
+      sql`${table.kind} IN ('credit_low', 'spend_limit_near', 'spend_limit_reached', 'key_spend_limit_near', 'key_spend_limit_reached', 'tier_changed', 'payment_credited', 'key_expires')`,
     ),
   ],
 );
@@ -572,8 +583,10 @@ export const auditedProjectMonths = pgTable(
     month: text().notNull(),
     spent_micros: integer().notNull(),
     held_micros: integer().notNull(),
+    /** As in `project_months`. */
+    api_key_id: text().notNull().default(''),
   },
-  (table) => [primaryKey({ columns: [table.project_id, table.month] })],
+  (table) => [primaryKey({ columns: [table.project_id, table.month, table.api_key_id] })],
 );
 
 /** The catalog: models and their prices. */

@@ -53,11 +53,10 @@ export async function measurePairs(
     while (performance.now() - started_ms < duration_ms) {
       turn += 1;
       const account = benchAccount(turn % organizations);
-      const { organization_id, project_id } = account;
       const at_ms = Date.now();
       const request_id = crypto.randomUUID();
       const asked_ms = performance.now();
-      const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
+      const asked = { ...account, request_id, amount_micros: HELD_MICROS, at_ms };
       const result = await writes.hold(asked);
       if (!result.held) throw new Error(result.refusal);
       hold_ms.push(performance.now() - asked_ms);

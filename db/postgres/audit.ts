@@ -47,19 +47,23 @@ const movements = (last_entry_id: number) => `SELECT id, organization_id, reques
   SELECT ${last_entry_id}, organization_id, NULL, 'checked', credit_micros, held_micros, paid_micros
   FROM audited_organizations WHERE ${last_entry_id} > 0`;
 
-/** Spent and held micros by project and month. */
-const months = (last_entry_id: number) => `SELECT project_id, month, sum(spent_micros) AS spent_micros,
+/** Spent and held micros by project, month and key. Sums of old days have no key. */
+const months = (
+  last_entry_id: number,
+) => `SELECT project_id, month, api_key_id, sum(spent_micros) AS spent_micros,
     sum(held_micros) AS held_micros
   FROM (
-    SELECT project_id, month, -credit_delta_micros AS spent_micros, held_delta_micros AS held_micros
+    SELECT project_id, month, coalesce(api_key_id, '') AS api_key_id, -credit_delta_micros AS spent_micros,
+      held_delta_micros AS held_micros
     FROM ledger_entries WHERE id > ${last_entry_id} AND kind IN ('hold', 'charge', 'release')
     UNION ALL
-    SELECT project_id, substr(day, 1, 7), charged_micros, 0
+    SELECT project_id, substr(day, 1, 7), '', charged_micros, 0
     FROM ledger_days WHERE last_entry_id > ${last_entry_id}
     UNION ALL
-    SELECT project_id, month, spent_micros, held_micros FROM audited_project_months WHERE ${last_entry_id} > 0
+    SELECT project_id, month, api_key_id, spent_micros, held_micros FROM audited_project_months
+    WHERE ${last_entry_id} > 0
   ) AS spending
-  GROUP BY project_id, month`;
+  GROUP BY project_id, month, api_key_id`;
 
 /**
  * The ledger's five invariants, and the checks that they depend on. Each query returns the rows after the start that
@@ -98,17 +102,35 @@ const bookChecks = (
   },
   {
     name: 'project_months_equal_ledger',
-    sql: `WITH ledger AS MATERIALIZED (${months(last_entry_id)})
+    sql: `WITH ledger AS MATERIALIZED (
+        SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
+        FROM (${months(last_entry_id)}) AS by_key GROUP BY project_id, month),
+      kept AS MATERIALIZED (
+        SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
+        FROM project_months GROUP BY project_id, month)
       SELECT ledger.project_id, ledger.month, kept.spent_micros, ledger.spent_micros AS ledger_spent_micros,
         kept.held_micros, ledger.held_micros AS ledger_held_micros
-      FROM ledger LEFT JOIN project_months AS kept ON kept.project_id = ledger.project_id AND kept.month = ledger.month
-      WHERE kept.spent_micros IS DISTINCT FROM ledger.spent_micros
-        OR kept.held_micros IS DISTINCT FROM ledger.held_micros
+      FROM ledger LEFT JOIN kept ON kept.project_id = ledger.project_id AND kept.month = ledger.month
+      WHERE kept.spent_micros IS DISTINCT FROM ledger.spent_micros OR kept.held_micros IS DISTINCT FROM ledger.held_micros
       UNION ALL
       SELECT kept.project_id, kept.month, kept.spent_micros, NULL, kept.held_micros, NULL
-      FROM project_months AS kept
-      LEFT JOIN ledger ON ledger.project_id = kept.project_id AND ledger.month = kept.month
+      FROM kept LEFT JOIN ledger ON ledger.project_id = kept.project_id AND ledger.month = kept.month
       WHERE ledger.month IS NULL AND (kept.spent_micros <> 0 OR kept.held_micros <> 0)`,
+  },
+  // A month of which a day is rolled up is left out, because the sum of a day does not say the key.
+  {
+    name: 'api_key_months_equal_ledger',
+    sql: `WITH ledger AS MATERIALIZED (${months(last_entry_id)}),
+      rolled_up AS (SELECT max(substr(day, 1, 7)) AS last_month FROM ledger_days)
+      SELECT coalesce(ledger.api_key_id, kept.api_key_id) AS api_key_id, coalesce(ledger.month, kept.month) AS month,
+        kept.spent_micros, ledger.spent_micros AS ledger_spent_micros,
+        kept.held_micros, ledger.held_micros AS ledger_held_micros
+      FROM ledger FULL JOIN project_months AS kept ON kept.project_id = ledger.project_id
+        AND kept.month = ledger.month AND kept.api_key_id = ledger.api_key_id
+      WHERE coalesce(ledger.api_key_id, kept.api_key_id) <> ''
+        AND coalesce(ledger.month, kept.month) > coalesce((SELECT last_month FROM rolled_up), '')
+        AND (coalesce(kept.spent_micros, 0) <> coalesce(ledger.spent_micros, 0)
+          OR coalesce(kept.held_micros, 0) <> coalesce(ledger.held_micros, 0))`,
   },
   {
     name: 'entries_are_whole',
@@ -442,15 +464,16 @@ async function checkedUpTo(snapshot: Executor, start: AuditStart, written: Audit
     ),
     months: await rowsOf(
       snapshot,
-      `SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
+      `SELECT project_id, month, api_key_id, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
       FROM (
-        SELECT project_id, month, -credit_delta_micros AS spent_micros, held_delta_micros AS held_micros
+        SELECT project_id, month, coalesce(api_key_id, '') AS api_key_id, -credit_delta_micros AS spent_micros,
+          held_delta_micros AS held_micros
         FROM ledger_entries
         WHERE id > ${after} AND id <= ${last_entry_id} AND kind IN ('hold', 'charge', 'release')
         UNION ALL
-        SELECT project_id, substr(day, 1, 7), charged_micros, 0 FROM ledger_days WHERE last_entry_id > ${after}
+        SELECT project_id, substr(day, 1, 7), '', charged_micros, 0 FROM ledger_days WHERE last_entry_id > ${after}
       ) AS spending
-      GROUP BY project_id, month`,
+      GROUP BY project_id, month, api_key_id`,
     ),
   };
 }
@@ -485,12 +508,12 @@ async function saveCheckpoint(
       ON CONFLICT (organization_id) DO UPDATE SET credit_micros = kept.credit_micros + excluded.credit_micros,
         held_micros = kept.held_micros + excluded.held_micros, paid_micros = kept.paid_micros + excluded.paid_micros`);
     await transaction.execute(sql`INSERT INTO audited_project_months AS kept
-        (project_id, month, spent_micros, held_micros)
-      SELECT project_id, month, spent_micros, held_micros
+        (project_id, month, api_key_id, spent_micros, held_micros)
+      SELECT project_id, month, api_key_id, spent_micros, held_micros
       FROM json_to_recordset(${JSON.stringify(checked.months)}::text::json)
-        AS added (project_id text, month text, spent_micros bigint, held_micros bigint)
-      ON CONFLICT (project_id, month) DO UPDATE SET spent_micros = kept.spent_micros + excluded.spent_micros,
-        held_micros = kept.held_micros + excluded.held_micros`);
+        AS added (project_id text, month text, api_key_id text, spent_micros bigint, held_micros bigint)
+      ON CONFLICT (project_id, month, api_key_id)
+      DO UPDATE SET spent_micros = kept.spent_micros + excluded.spent_micros, held_micros = kept.held_micros + excluded.held_micros`);
     // PostgreSQL gives out no row number twice, so the request's id need not be stored too.
     await transaction.execute(sql`INSERT INTO audit_checkpoints
         (id, last_entry_id, last_usage_row_id, last_usage_request_id, checked_at_ms, checked_whole_at_ms)

@@ -19,6 +19,7 @@ export class PostgresKeyRecords extends SqlKeyRecords implements KeyRecords {
       this.#executor
         .select({
           key_id: apiKeys.id,
+          first_key_id: apiKeys.first_key_id,
           secret_sha256: apiKeys.secret_sha256,
           project_id: projects.id,
           organization_id: organizations.id,

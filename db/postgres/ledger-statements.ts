@@ -4,11 +4,13 @@ import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
 import { monthOf } from '../../src/time/month.ts';
 import {
   type AskedWrite,
+  type CountedMonth,
   claimKey,
   type HoldEntry,
   type LedgerChanges,
   type LockedLedger,
   monthKey,
+  projectMonthKey,
 } from './ledger-writes.ts';
 
 /**
@@ -39,17 +41,22 @@ const FIND_LOCKED = `
   SELECT organizations.id FROM organizations
   WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb))) AND id NOT IN (SELECT id FROM free)`;
 
+/** The limits of the keys are read with their projects, because every batch of holds needs both. */
 const READ_PROJECTS = `
-  SELECT projects.id, projects.organization_id, projects.name, projects.spend_limit_micros
-  FROM projects WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text($1::text::jsonb)))`;
+  SELECT projects.id, projects.organization_id, projects.name, projects.spend_limit_micros, asked.api_key_id,
+    api_keys.name AS api_key, api_keys.monthly_limit_micros
+  FROM jsonb_to_recordset($1::text::jsonb) AS asked(project_id text, api_key_id text)
+  JOIN projects ON projects.id = asked.project_id
+  LEFT JOIN api_keys ON api_keys.id = asked.api_key_id`;
 
+/** The rows of all keys are read, because a project's limit is compared with their sum. */
 const READ_MONTHS = `
-  SELECT project_months.project_id, project_months.month, project_months.spent_micros, project_months.held_micros
+  SELECT stored.project_id, stored.month, stored.api_key_id, stored.spent_micros, stored.held_micros
   FROM jsonb_to_recordset($1::text::jsonb) AS asked(project_id text, month text)
-  JOIN project_months ON project_months.project_id = asked.project_id AND project_months.month = asked.month`;
+  JOIN project_months AS stored ON stored.project_id = asked.project_id AND stored.month = asked.month`;
 
 const HOLD_COLUMNS = `
-  held.id, held.organization_id, held.project_id, held.month, held.held_delta_micros, held.request_id,
+  held.id, held.organization_id, held.project_id, held.month, held.api_key_id, held.held_delta_micros, held.request_id,
   ended.kind AS ended_by
   FROM ledger_entries AS held LEFT JOIN ledger_entries AS ended ON ended.hold_entry_id = held.id`;
 
@@ -75,12 +82,12 @@ const READ_KEPT_BYTES = `
 /** Entries are inserted in the order of the decisions, so that their ids have the same order. */
 const INSERT_ENTRIES = `
   INSERT INTO ledger_entries (organization_id, project_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id,
-    request_id, month, created_at_ms, process_id)
+    request_id, month, created_at_ms, process_id, api_key_id)
   SELECT organization_id, project_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id, request_id, month,
-    created_at_ms, CASE kind WHEN 'hold' THEN $2 END
+    created_at_ms, CASE kind WHEN 'hold' THEN $2 END, api_key_id
   FROM ROWS FROM (jsonb_to_recordset($1::text::jsonb) AS (organization_id text, project_id text, kind text,
     credit_delta_micros bigint, held_delta_micros bigint, hold_entry_id bigint, request_id text, month text,
-    created_at_ms bigint)) WITH ORDINALITY AS entry
+    created_at_ms bigint, api_key_id text)) WITH ORDINALITY AS entry
   ORDER BY entry.ordinality
   RETURNING id, request_id`;
 
@@ -109,15 +116,16 @@ const CHANGE_MONTHS = `
   UPDATE project_months SET
     spent_micros = project_months.spent_micros + change.spent_micros,
     held_micros = project_months.held_micros + change.held_micros
-  FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, spent_micros bigint,
-    held_micros bigint)
-  WHERE project_months.project_id = change.project_id AND project_months.month = change.month`;
+  FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, api_key_id text,
+    spent_micros bigint, held_micros bigint)
+  WHERE project_months.project_id = change.project_id AND project_months.month = change.month
+    AND project_months.api_key_id = change.api_key_id`;
 
 const INSERT_MONTHS = `
-  INSERT INTO project_months (project_id, month, spent_micros, held_micros)
-  SELECT project_id, month, spent_micros, held_micros
-  FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, spent_micros bigint,
-    held_micros bigint)`;
+  INSERT INTO project_months (project_id, month, api_key_id, spent_micros, held_micros)
+  SELECT project_id, month, api_key_id, spent_micros, held_micros
+  FROM jsonb_to_recordset($1::text::jsonb) AS change(project_id text, month text, api_key_id text,
+    spent_micros bigint, held_micros bigint)`;
 
 const FORGET_CLAIMS = `
   DELETE FROM idempotent_requests USING jsonb_to_recordset($1::text::jsonb) AS forgotten(api_key_id text, key_hash text)
@@ -164,8 +172,8 @@ export interface SentReads {
  */
 export function sendReads(connection: Connection, asked: readonly AskedWrite[]): SentReads {
   const organizations = new Set<string>();
-  const projects = new Set<string>();
-  const months = new Map<string, { readonly project_id: string; readonly month: string }>();
+  const projects = new Map<string, Pick<CountedMonth, 'project_id' | 'api_key_id'>>();
+  const months = new Map<string, Pick<CountedMonth, 'project_id' | 'month'>>();
   const entries: number[] = [];
   const doubtful: string[] = [];
   const claims: Pick<IdempotencyClaim, 'api_key_id' | 'key_hash'>[] = [];
@@ -174,12 +182,12 @@ export function sendReads(connection: Connection, asked: readonly AskedWrite[]):
     const { organization_id, project_id } = write.kind === 'hold' ? write.request : write.hold;
     const month = write.kind === 'hold' ? monthOf(write.request.at_ms) : write.hold.month;
     organizations.add(organization_id);
-    months.set(monthKey(project_id, month), { project_id, month });
+    months.set(projectMonthKey({ project_id, month }), { project_id, month });
     if (write.kind === 'charge' && write.kept !== null) keeping.add(organization_id);
     if (write.kind !== 'hold') entries.push(write.hold.entry_id);
     else {
-      projects.add(project_id);
-      const { claim, request_id } = write.request;
+      const { claim, request_id, api_key_id = '' } = write.request;
+      projects.set(`${project_id} ${api_key_id}`, { project_id, api_key_id });
       if (claim !== undefined) claims.push({ api_key_id: claim.api_key_id, key_hash: claim.key_hash });
       if (is_doubtful) doubtful.push(request_id);
     }
@@ -187,7 +195,7 @@ export function sendReads(connection: Connection, asked: readonly AskedWrite[]):
   const ask = <Row>(statement: string, rows: readonly unknown[]): Sent<Row> =>
     rows.length === 0 ? Promise.resolve([]) : connection.unsafe<Row[]>(statement, [rowsOf(rows)]).execute();
   const locked = ask<OrganizationRow>(LOCK_ORGANIZATIONS, [...organizations]);
-  const of_projects = ask<ProjectRow>(READ_PROJECTS, [...projects]);
+  const of_projects = ask<ProjectRow>(READ_PROJECTS, [...projects.values()]);
   const of_months = ask<MonthRow>(READ_MONTHS, [...months.values()]);
   const holds = ask<HoldRow>(READ_HOLDS, entries);
   const placed = ask<HoldRow>(READ_PLACED, doubtful);
@@ -199,7 +207,8 @@ export function sendReads(connection: Connection, asked: readonly AskedWrite[]):
       return {
         organizations: new Map((await locked).map((row) => [row.id, microsOf(row)])),
         projects: new Map((await of_projects).map((row) => [row.id, projectOf(row)])),
-        months: new Map((await of_months).map((row) => [monthKey(row.project_id, row.month), monthRow(row)])),
+        keys: new Map((await of_projects).flatMap(keyOf)),
+        months: new Map((await of_months).map((row) => [monthKey(row), amountsOf(row)])),
         holds: new Map((await holds).map((row) => [Number(row.id), entryOf(row)])),
         placed: new Map((await placed).map((row) => [row.request_id, entryOf(row)])),
         claims: new Map((await claimed).map((row) => [claimKey(row), answeredAt(row)])),
@@ -253,10 +262,12 @@ interface ProjectRow {
   readonly organization_id: string;
   readonly name: string;
   readonly spend_limit_micros: string | null;
+  readonly api_key_id: string;
+  /** The name of the key; null for a hold without one. */
+  readonly api_key: string | null;
+  readonly monthly_limit_micros: string | null;
 }
-interface MonthRow {
-  readonly project_id: string;
-  readonly month: string;
+interface MonthRow extends CountedMonth {
   readonly spent_micros: string;
   readonly held_micros: string;
 }
@@ -265,6 +276,7 @@ interface HoldRow {
   readonly organization_id: string;
   readonly project_id: string;
   readonly month: string;
+  readonly api_key_id: string | null;
   readonly held_delta_micros: string;
   readonly request_id: string;
   readonly ended_by: string | null;
@@ -297,8 +309,13 @@ function projectOf({ organization_id, name, spend_limit_micros }: ProjectRow) {
   return { organization_id, name, spend_limit_micros: numberOrNull(spend_limit_micros) };
 }
 
-function monthRow(row: MonthRow) {
-  return { spent_micros: Number(row.spent_micros), held_micros: Number(row.held_micros) };
+function amountsOf({ project_id, month, spent_micros, held_micros }: MonthRow) {
+  return { project_id, month, spent_micros: Number(spent_micros), held_micros: Number(held_micros) };
+}
+
+function keyOf({ api_key_id, api_key: name, monthly_limit_micros }: ProjectRow) {
+  if (name === null) return [];
+  return [[api_key_id, { name, monthly_limit_micros: numberOrNull(monthly_limit_micros) }] as const];
 }
 
 function entryOf(row: HoldRow): HoldEntry {
@@ -311,14 +328,16 @@ export function openHoldOf(row: {
   readonly organization_id: string;
   readonly project_id: string;
   readonly month: string;
+  readonly api_key_id: string | null;
   readonly held_delta_micros: string;
 }): Hold {
-  const { id, organization_id, project_id, month, held_delta_micros } = row;
+  const { id, organization_id, project_id, month, api_key_id, held_delta_micros } = row;
   return {
     entry_id: Number(id),
     organization_id,
     project_id,
     month,
+    api_key_id,
     amount_micros: Number(held_delta_micros),
   };
 }

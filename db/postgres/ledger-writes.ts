@@ -38,8 +38,10 @@ export interface LockedLedger {
     string,
     { readonly organization_id: string; readonly name: string; readonly spend_limit_micros: number | null }
   >;
-  /** Months by `monthKey`. A month without a row is missing. */
-  readonly months: ReadonlyMap<string, { readonly spent_micros: number; readonly held_micros: number }>;
+  /** The keys that holds count for, by their id. */
+  readonly keys: ReadonlyMap<string, { readonly name: string; readonly monthly_limit_micros: number | null }>;
+  /** The months of all keys of the projects, by `monthKey`. A month without a row is missing. */
+  readonly months: ReadonlyMap<string, Readonly<Omit<MonthChange, 'api_key_id'>>>;
   /** The holds to end, by the id of their entry. */
   readonly holds: ReadonlyMap<number, HoldEntry>;
   /** The stored entries of doubtful holds, by request. */
@@ -57,11 +59,21 @@ export interface OrganizationChange {
   open_holds: number;
 }
 
-export interface MonthChange {
-  readonly project_id: string;
-  readonly month: string;
+interface Amounts {
   spent_micros: number;
   held_micros: number;
+}
+
+const NO_AMOUNTS: Readonly<Amounts> = { spent_micros: 0, held_micros: 0 };
+
+export interface MonthChange extends CountedMonth, Amounts {}
+
+/** The month of a key. */
+export interface CountedMonth {
+  readonly project_id: string;
+  readonly month: string;
+  /** Empty for holds without a key, as in `project_months`. */
+  readonly api_key_id: string;
 }
 
 /** A new entry of the ledger. */
@@ -70,6 +82,7 @@ export interface NewEntry {
   readonly organization_id: string;
   readonly project_id: string;
   readonly month: string;
+  readonly api_key_id: string | null;
   readonly credit_delta_micros: number;
   readonly held_delta_micros: number;
   /** The hold that a charge ends; null for a hold. */
@@ -118,8 +131,13 @@ export type Outcome =
   | { readonly kind: 'ended' }
   | { readonly kind: 'failed'; readonly error: Error };
 
-/** Returns the key of a project's month in `LockedLedger.months`. */
-export function monthKey(project_id: string, month: string): string {
+/** Returns the key of a month in `LockedLedger.months`. */
+export function monthKey({ api_key_id, ...of_project }: CountedMonth): string {
+  return `${projectMonthKey(of_project)} ${api_key_id}`;
+}
+
+/** Returns a text that is the same for the months of all keys of a project. */
+export function projectMonthKey({ project_id, month }: Omit<CountedMonth, 'api_key_id'>): string {
   return `${month} ${project_id}`;
 }
 
@@ -137,22 +155,13 @@ export function requireHonest(write: LedgerWrite): void {
   if (write.kind === 'charge') requireMicros(write.cost_micros, 0, write.hold.amount_micros);
 }
 
-/** Returns the refusal of a hold, the spend limit first (`Books.hold`); null if the hold is covered. */
-function refusalOf(
+/** Returns true if a month of those amounts has no room for the hold under the limit. */
+function isAbove(
+  limit_micros: number,
+  { spent_micros, held_micros }: Readonly<Amounts>,
   amount_micros: number,
-  project: { readonly name: string; readonly spend_limit_micros: number | null },
-  month: { readonly spent_micros: number; readonly held_micros: number },
-  organization: { readonly credit_micros: number; readonly held_micros: number },
-): HoldRefusal | null {
-  const { spent_micros } = month;
-  const { name, spend_limit_micros } = project;
-  if (spend_limit_micros !== null) {
-    const would_be_micros = spent_micros + month.held_micros + amount_micros;
-    if (spent_micros >= spend_limit_micros || would_be_micros > spend_limit_micros)
-      return { refusal: 'project_spend_limit', project: name, spend_limit_micros };
-  }
-  const available_micros = organization.credit_micros - organization.held_micros;
-  return available_micros >= amount_micros ? null : { refusal: 'insufficient_credit', available_micros };
+): boolean {
+  return spent_micros >= limit_micros || spent_micros + held_micros + amount_micros > limit_micros;
 }
 
 /**
@@ -173,6 +182,8 @@ class Batch {
   readonly #ended = new Set<number>();
   readonly #organizations = new Map<string, OrganizationChange>();
   readonly #months = new Map<string, MonthChange>();
+  /** The amounts of projects after the changes so far, by `projectMonthKey`. */
+  readonly #of_projects: Map<string, Amounts>;
   readonly #entries: NewEntry[] = [];
   readonly #released: number[] = [];
   readonly #usage: UsageRow[] = [];
@@ -183,6 +194,7 @@ class Batch {
 
   constructor(ledger: LockedLedger) {
     this.#ledger = ledger;
+    this.#of_projects = sumsOfProjects(ledger);
   }
 
   take({ write, is_doubtful, is_abandoned }: AskedWrite): Outcome {
@@ -242,37 +254,54 @@ class Batch {
     if (claim !== undefined && this.#isTaken(claim, request.at_ms))
       return { kind: 'held', result: { held: false, refusal: 'idempotency_key_in_use' } };
     const month = monthOf(request.at_ms);
-    const stored = this.#ledger.months.get(monthKey(project_id, month));
-    const changed = this.#months.get(monthKey(project_id, month));
-    const credit = this.#organizations.get(organization_id);
-    const refusal = refusalOf(
-      amount_micros,
-      project,
-      {
-        spent_micros: (stored?.spent_micros ?? 0) + (changed?.spent_micros ?? 0),
-        held_micros: (stored?.held_micros ?? 0) + (changed?.held_micros ?? 0),
-      },
-      {
-        credit_micros: organization.credit_micros + (credit?.credit_micros ?? 0),
-        held_micros: organization.held_micros + (credit?.held_micros ?? 0),
-      },
-    );
+    const refusal = this.#refusal(request, month, project, organization);
     if (refusal !== null) return { kind: 'held', result: { held: false, ...refusal } };
-    const { request_id, at_ms } = request;
+    const { request_id, at_ms, api_key_id = null } = request;
     if (claim !== undefined) this.#claim(claim, request);
     this.#entries.push({
       kind: 'hold',
       organization_id,
       project_id,
       month,
+      api_key_id,
       credit_delta_micros: 0,
       held_delta_micros: amount_micros,
       hold_entry_id: null,
       request_id,
       created_at_ms: at_ms,
     });
-    this.#move({ organization_id, project_id, month }, 0, amount_micros, 1);
+    this.#move({ organization_id, project_id, month, api_key_id }, 0, amount_micros, 1);
     return { kind: 'placed', request, month };
+  }
+
+  /** Returns the refusal of a hold in the order of `Books.hold`; null if the hold is covered. */
+  #refusal(
+    { organization_id, project_id, amount_micros, api_key_id = '' }: HoldRequest,
+    month: string,
+    { name, spend_limit_micros }: { readonly name: string; readonly spend_limit_micros: number | null },
+    organization: { readonly credit_micros: number; readonly held_micros: number },
+  ): HoldRefusal | null {
+    const of_project = this.#of_projects.get(projectMonthKey({ project_id, month })) ?? NO_AMOUNTS;
+    if (spend_limit_micros !== null && isAbove(spend_limit_micros, of_project, amount_micros))
+      return { refusal: 'project_spend_limit', project: name, spend_limit_micros };
+    const { name: api_key = '', monthly_limit_micros = null } = this.#ledger.keys.get(api_key_id) ?? {};
+    const of_key = this.#amountsOf({ project_id, month, api_key_id });
+    if (monthly_limit_micros !== null && isAbove(monthly_limit_micros, of_key, amount_micros))
+      return { refusal: 'api_key_spend_limit', api_key, monthly_limit_micros };
+    const change = this.#organizations.get(organization_id);
+    const credit_micros = organization.credit_micros + (change?.credit_micros ?? 0);
+    const available_micros = credit_micros - organization.held_micros - (change?.held_micros ?? 0);
+    return available_micros >= amount_micros ? null : { refusal: 'insufficient_credit', available_micros };
+  }
+
+  /** Returns the amounts of a key's month after the changes so far. */
+  #amountsOf(counted: CountedMonth): Readonly<Amounts> {
+    const stored = this.#ledger.months.get(monthKey(counted));
+    const changed = this.#months.get(monthKey(counted));
+    return {
+      spent_micros: (stored?.spent_micros ?? 0) + (changed?.spent_micros ?? 0),
+      held_micros: (stored?.held_micros ?? 0) + (changed?.held_micros ?? 0),
+    };
   }
 
   #isTaken(claim: IdempotencyClaim, now_ms: number): boolean {
@@ -307,6 +336,7 @@ class Batch {
       organization_id: entry.organization_id,
       project_id: entry.project_id,
       month: entry.month,
+      api_key_id: entry.api_key_id,
       credit_delta_micros: -cost_micros,
       held_delta_micros: -entry.amount_micros,
       hold_entry_id: entry.entry_id,
@@ -330,7 +360,7 @@ class Batch {
   }
 
   #move(
-    { organization_id, project_id, month }: Pick<HoldEntry, 'organization_id' | 'project_id' | 'month'>,
+    { organization_id, project_id, month, api_key_id }: Omit<Hold, 'entry_id' | 'amount_micros'>,
     cost_micros: number,
     held_micros: number,
     open_holds: number,
@@ -345,18 +375,34 @@ class Batch {
     organization.held_micros += held_micros;
     organization.open_holds += open_holds;
     this.#organizations.set(organization_id, organization);
-    const key = monthKey(project_id, month);
-    const changed = this.#months.get(key) ?? { project_id, month, spent_micros: 0, held_micros: 0 };
-    changed.spent_micros += cost_micros;
-    changed.held_micros += held_micros;
-    this.#months.set(key, changed);
+    const counted = { project_id, month, api_key_id: api_key_id ?? '' };
+    const changed = this.#months.get(monthKey(counted)) ?? { ...counted, ...NO_AMOUNTS };
+    const of_project = this.#of_projects.get(projectMonthKey(counted)) ?? { ...NO_AMOUNTS };
+    for (const amounts of [changed, of_project]) {
+      amounts.spent_micros += cost_micros;
+      amounts.held_micros += held_micros;
+    }
+    this.#months.set(monthKey(counted), changed);
+    this.#of_projects.set(projectMonthKey(counted), of_project);
   }
+}
+
+function sumsOfProjects({ months }: LockedLedger): Map<string, Amounts> {
+  const sums = new Map<string, Amounts>();
+  for (const { project_id, month, spent_micros, held_micros } of months.values()) {
+    const key = projectMonthKey({ project_id, month });
+    const sum = sums.get(key) ?? NO_AMOUNTS;
+    sums.set(key, {
+      spent_micros: sum.spent_micros + spent_micros,
+      held_micros: sum.held_micros + held_micros,
+    });
+  }
+  return sums;
 }
 
 const ENDED: Outcome = { kind: 'ended' };
 
-function held({ entry_id, organization_id, project_id, amount_micros, month }: HoldEntry): Outcome {
-  const hold = { entry_id, organization_id, project_id, amount_micros, month };
+function held({ ended_by: _, ...hold }: HoldEntry): Outcome {
   return { kind: 'held', result: { held: true, hold } };
 }
 

@@ -59,8 +59,10 @@ const REGISTERED = `
 
 /** Newest first, limited by the number of open holds, so that old history is not read. */
 const OPEN_HOLDS = `
-  SELECT open.id, open.organization_id, open.project_id, open.month, open.held_delta_micros, open.process_id FROM (
-    SELECT held.id, held.organization_id, held.project_id, held.month, held.held_delta_micros, held.process_id
+  SELECT open.id, open.organization_id, open.project_id, open.month, open.api_key_id, open.held_delta_micros,
+    open.process_id FROM (
+    SELECT held.id, held.organization_id, held.project_id, held.month, held.api_key_id, held.held_delta_micros,
+      held.process_id
     FROM ledger_entries AS held
     WHERE held.kind = 'hold'
       AND NOT EXISTS (SELECT FROM ledger_entries AS ended WHERE ended.hold_entry_id = held.id)
@@ -350,6 +352,7 @@ interface OpenHoldRow {
   readonly organization_id: string;
   readonly project_id: string;
   readonly month: string;
+  readonly api_key_id: string | null;
   readonly held_delta_micros: string;
   readonly process_id: string | null;
 }

@@ -365,13 +365,16 @@ export class SqlAccountRecords implements AccountRecords {
       .select({
         ...getTableColumns(projects),
         organization_name: organizations.name,
-        spent_this_month_micros: sql`coalesce(${projectMonths.spent_micros}, 0)`.mapWith(Number),
+        spent_this_month_micros:
+          sql`(SELECT coalesce(sum(${projectMonths.spent_micros}), 0) FROM ${projectMonths}
+          WHERE ${projectMonths.project_id} = ${projects.id} AND ${projectMonths.month} = ${month})`.mapWith(
+            Number,
+          ),
         active_keys: sql`(SELECT count(*) FROM ${apiKeys}
           WHERE ${apiKeys.project_id} = ${projects.id} AND ${apiKeys.revoked_at_ms} IS NULL)`.mapWith(Number),
       })
       .from(projects)
       .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-      .leftJoin(projectMonths, and(eq(projectMonths.project_id, projects.id), eq(projectMonths.month, month)))
       .where(
         and(
           member_user_id === undefined ? undefined : isProjectOfMember(member_user_id),

@@ -1,6 +1,7 @@
 import {
   and,
   asc,
+  type Column,
   count,
   desc,
   eq,
@@ -13,13 +14,14 @@ import {
   lt,
   lte,
   or,
+  type SQLWrapper,
   sql,
 } from 'drizzle-orm';
 import type {
   AlertRecords,
   DueAlertMail,
   ExpiringKey,
-  LimitedProject,
+  LimitedSpending,
   OpenAlert,
   ReceivedAlert,
 } from '../../src/store/alert-records.ts';
@@ -38,12 +40,19 @@ import { firstRow } from './first-row.ts';
 
 const { ended_at_ms: _, ...ALERT_COLUMNS } = getTableColumns(alerts);
 const PERCENT = 100;
+/** The spend of a project in a month, over its keys. */
+const SPENT = sql`sum(${projectMonths.spent_micros})`.mapWith(Number);
 
 /** The other key of the same project and name that takes the place of one that expires. */
 const REPLACEMENT = sql`EXISTS (SELECT 1 FROM api_keys AS newer
   WHERE newer.project_id = api_keys.project_id AND newer.name = api_keys.name AND newer.id <> api_keys.id
     AND newer.revoked_at_ms IS NULL AND newer.created_at_ms >= api_keys.created_at_ms
     AND (newer.expires_at_ms IS NULL OR newer.expires_at_ms > api_keys.expires_at_ms))`;
+
+/** An active key among the first of its rotations and those that replaced it. */
+const ACTIVE_ROTATION = sql`EXISTS (SELECT 1 FROM api_keys AS active
+  WHERE active.project_id = api_keys.project_id AND coalesce(active.first_key_id, active.id) = api_keys.id
+    AND active.revoked_at_ms IS NULL)`;
 
 /** Alerts, and the facts that cause them. */
 export class SqlAlertRecords implements AlertRecords {
@@ -72,31 +81,53 @@ export class SqlAlertRecords implements AlertRecords {
     );
   }
 
-  async projectsNearLimit(month: string, percent: number): Promise<LimitedProject[]> {
+  async projectsNearLimit(month: string, percent: number): Promise<LimitedSpending[]> {
     const rows = await this.#executor
       .select({
         organization_id: projects.organization_id,
-        project_id: projects.id,
+        subject_id: projects.id,
         name: projects.name,
-        spend_limit_micros: projects.spend_limit_micros,
-        spent_micros: projectMonths.spent_micros,
+        limit_micros: projects.spend_limit_micros,
+        spent_micros: SPENT,
       })
       .from(projects)
+      .innerJoin(projectMonths, eq(projectMonths.project_id, projects.id))
+      .where(
+        and(
+          eq(projectMonths.month, month),
+          isNull(projects.archived_at_ms),
+          gt(projects.spend_limit_micros, 0),
+        ),
+      )
+      .groupBy(projects.organization_id, projects.id, projects.name, projects.spend_limit_micros)
+      .having(isNear(SPENT, projects.spend_limit_micros, percent));
+    return rows.flatMap(limited);
+  }
+
+  async keysNearLimit(month: string, percent: number): Promise<LimitedSpending[]> {
+    const rows = await this.#executor
+      .select({
+        organization_id: projects.organization_id,
+        subject_id: apiKeys.id,
+        name: apiKeys.name,
+        limit_micros: apiKeys.monthly_limit_micros,
+        spent_micros: projectMonths.spent_micros,
+      })
+      .from(apiKeys)
+      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
       .innerJoin(
         projectMonths,
-        and(eq(projectMonths.project_id, projects.id), eq(projectMonths.month, month)),
+        and(eq(projectMonths.project_id, projects.id), eq(projectMonths.api_key_id, apiKeys.id)),
       )
       .where(
         and(
-          isNotNull(projects.spend_limit_micros),
-          isNull(projects.archived_at_ms),
-          gt(projects.spend_limit_micros, 0),
-          sql`${projectMonths.spent_micros} * ${PERCENT} >= ${projects.spend_limit_micros} * ${percent}`,
+          eq(projectMonths.month, month),
+          gt(apiKeys.monthly_limit_micros, 0),
+          isNear(projectMonths.spent_micros, apiKeys.monthly_limit_micros, percent),
+          ACTIVE_ROTATION,
         ),
       );
-    return rows.flatMap(({ spend_limit_micros, ...row }) =>
-      spend_limit_micros === null ? [] : [{ ...row, spend_limit_micros }],
-    );
+    return rows.flatMap(limited);
   }
 
   async keysExpiring(now_ms: number, until_ms: number): Promise<ExpiringKey[]> {
@@ -276,6 +307,18 @@ export class SqlAlertRecords implements AlertRecords {
   async noteMailed(mail: Pick<DueAlertMail, 'id' | 'user_id'>): Promise<void> {
     await this.#executor.update(alertRecipients).set({ mail_due_ms: null }).where(isOf(mail));
   }
+}
+
+/** Returns the condition that what was spent is at least that share of a limit. */
+function isNear(spent_micros: SQLWrapper, limit_micros: Column, percent: number) {
+  return sql`${spent_micros} * ${PERCENT} >= ${limit_micros} * ${percent}`;
+}
+
+function limited({
+  limit_micros,
+  ...row
+}: Omit<LimitedSpending, 'limit_micros'> & { readonly limit_micros: number | null }): LimitedSpending[] {
+  return limit_micros === null ? [] : [{ ...row, limit_micros }];
 }
 
 function isOf({ id, user_id }: Pick<DueAlertMail, 'id' | 'user_id'>) {

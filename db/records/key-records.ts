@@ -1,9 +1,14 @@
 import { and, asc, count, desc, eq, isNotNull, isNull, lte, min, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import type { KeyFilter, KeyOwner, KeyRecords, ListedKey, NewKey } from '../../src/store/key-records.ts';
-import { apiKeys, organizations, projects, users } from '../tables.ts';
+import { apiKeys, organizations, projectMonths, projects, users } from '../tables.ts';
 import { isProjectOfMember } from './account-records.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
+
+/** The first of a key's rotations. */
+const firstKeys = alias(apiKeys, 'first_keys');
+const FIRST_KEY_ID = sql<string>`coalesce(${apiKeys.first_key_id}, ${apiKeys.id})`;
 
 /** API keys. The lookup of each request, and the reads and writes of all keys, are each database's own. */
 export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSince' | 'writeLastUsed'> {
@@ -19,8 +24,14 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
     await this.#executor.insert(apiKeys).values(key);
   }
 
-  async listKeys({ member_user_id, organization_id, project_id, revoked }: KeyFilter): Promise<ListedKey[]> {
-    return await this.#listed()
+  async listKeys({
+    member_user_id,
+    organization_id,
+    project_id,
+    revoked,
+    month,
+  }: KeyFilter): Promise<ListedKey[]> {
+    return await this.#listed(month)
       .where(
         and(
           member_user_id === undefined ? undefined : isProjectOfMember(member_user_id),
@@ -36,8 +47,9 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
     organization_id: string,
     after_key_id: string | null,
     limit: number,
+    month: string,
   ): Promise<ListedKey[]> {
-    return await this.#listed()
+    return await this.#listed(month)
       .where(
         and(
           eq(organizations.id, organization_id),
@@ -52,7 +64,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
       .limit(limit);
   }
 
-  #listed() {
+  #listed(month: string) {
     return this.#executor
       .select({
         id: apiKeys.id,
@@ -68,10 +80,21 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
         last_used_at_ms: apiKeys.last_used_at_ms,
         revoked_at_ms: apiKeys.revoked_at_ms,
         expires_at_ms: apiKeys.expires_at_ms,
+        monthly_limit_micros: firstKeys.monthly_limit_micros,
+        spent_this_month_micros: sql`coalesce(${projectMonths.spent_micros}, 0)`.mapWith(Number),
       })
       .from(apiKeys)
+      .innerJoin(firstKeys, eq(firstKeys.id, FIRST_KEY_ID))
       .innerJoin(projects, eq(projects.id, apiKeys.project_id))
       .innerJoin(organizations, eq(organizations.id, projects.organization_id))
+      .leftJoin(
+        projectMonths,
+        and(
+          eq(projectMonths.project_id, projects.id),
+          eq(projectMonths.month, month),
+          eq(projectMonths.api_key_id, firstKeys.id),
+        ),
+      )
       .leftJoin(users, eq(users.id, apiKeys.created_by_user_id));
   }
 
@@ -126,8 +149,11 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
           created_by_user_id: apiKeys.created_by_user_id,
           revoked_at_ms: apiKeys.revoked_at_ms,
           expires_at_ms: apiKeys.expires_at_ms,
+          first_key_id: firstKeys.id,
+          monthly_limit_micros: firstKeys.monthly_limit_micros,
         })
         .from(apiKeys)
+        .innerJoin(firstKeys, eq(firstKeys.id, FIRST_KEY_ID))
         .innerJoin(projects, eq(projects.id, apiKeys.project_id))
         .where(eq(apiKeys.id, key_id)),
     );
@@ -141,6 +167,10 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
   async setExpiry(key_id: string, expires_at_ms: number | null): Promise<void> {
     await this.#executor.update(apiKeys).set({ expires_at_ms }).where(eq(apiKeys.id, key_id));
     this.#noteKeyChange();
+  }
+
+  async setMonthlyLimit(first_key_id: string, monthly_limit_micros: number | null): Promise<void> {
+    await this.#executor.update(apiKeys).set({ monthly_limit_micros }).where(eq(apiKeys.id, first_key_id));
   }
 
   async revokeExpired(now_ms: number): Promise<number> {

@@ -13,6 +13,7 @@ export function prepareKeyStatements(db: Db) {
     findActive: db
       .select({
         key_id: apiKeys.id,
+        first_key_id: apiKeys.first_key_id,
         secret_sha256: apiKeys.secret_sha256,
         project_id: projects.id,
         organization_id: organizations.id,

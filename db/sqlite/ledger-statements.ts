@@ -1,7 +1,7 @@
-import { and, desc, eq, isNull, notExists, sql } from 'drizzle-orm';
+import { and, type Column, desc, eq, isNull, notExists, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import type { Db } from './connection.ts';
-import { ledgerEntries, organizations, projectMonths, projects } from './schema.ts';
+import { apiKeys, ledgerEntries, organizations, projectMonths, projects } from './schema.ts';
 
 export type LedgerStatements = ReturnType<typeof prepareLedger>;
 
@@ -15,24 +15,28 @@ export function prepareLedger(db: Db) {
     project_id: ledgerEntries.project_id,
     month: ledgerEntries.month,
     held_delta_micros: ledgerEntries.held_delta_micros,
+    api_key_id: ledgerEntries.api_key_id,
   };
   const amount = placeholder('amount_micros');
   const cost = placeholder('cost_micros');
 
-  const ofProjectMonth = and(
-    eq(projectMonths.project_id, projects.id),
-    eq(projectMonths.month, placeholder('month')),
-  );
-  const spent = sql`coalesce(${projectMonths.spent_micros}, 0)`;
-  const projectAllows = sql<number>`(${projects.spend_limit_micros} IS NULL
-    OR (${spent} < ${projects.spend_limit_micros}
-      AND ${spent} + coalesce(${projectMonths.held_micros}, 0) + ${amount} <= ${projects.spend_limit_micros}))`;
+  const ofKey = eq(apiKeys.id, placeholder('api_key_id'));
+  /** SQLite reads the months only where there is a limit. */
+  const allows = (limit: Column, ...rows: SQL[]) => sql<number>`(${limit} IS NULL OR (
+    SELECT coalesce(sum(${projectMonths.spent_micros}), 0) < ${limit}
+      AND coalesce(sum(${projectMonths.spent_micros} + ${projectMonths.held_micros}), 0) + ${amount} <= ${limit}
+    FROM ${projectMonths}
+    WHERE ${and(eq(projectMonths.project_id, projects.id), eq(projectMonths.month, placeholder('month')), ...rows)}))`;
+  const projectAllows = allows(projects.spend_limit_micros);
+  const keyAllows = allows(apiKeys.monthly_limit_micros, eq(projectMonths.api_key_id, apiKeys.id));
+  /** The key of a month's row. */
+  const counted_key = sql`coalesce(${placeholder('api_key_id')}, '')`;
   const ofRequest = and(
     eq(projects.id, placeholder('project_id')),
     eq(projects.organization_id, placeholder('organization_id')),
   );
   const paidMovement = (kind: 'top_up' | 'refund') => sql`NULL, ${organizations.id}, NULL, ${kind},
-    ${kind === 'top_up' ? sql`${amount}` : sql`-${amount}`}, 0, NULL, NULL, NULL, ${placeholder('payment_id')}, ${placeholder('at_ms')}, NULL`;
+    ${kind === 'top_up' ? sql`${amount}` : sql`-${amount}`}, 0, NULL, NULL, NULL, ${placeholder('payment_id')}, ${placeholder('at_ms')}, NULL, NULL`;
 
   const availableMicros = sql<number>`${organizations.credit_micros} - ${organizations.held_micros}`;
 
@@ -41,25 +45,29 @@ export function prepareLedger(db: Db) {
       .insert(ledgerEntries)
       .select(
         sql`SELECT NULL, ${organizations.id}, ${projects.id}, 'hold', 0, ${amount}, NULL,
-          ${placeholder('request_id')}, ${placeholder('month')}, NULL, ${placeholder('at_ms')}, ${placeholder('process_id')}
+          ${placeholder('request_id')}, ${placeholder('month')}, NULL, ${placeholder('at_ms')}, ${placeholder('process_id')},
+          ${placeholder('api_key_id')}
         FROM ${projects}
         JOIN ${organizations} ON ${eq(organizations.id, projects.organization_id)}
-        LEFT JOIN ${projectMonths} ON ${ofProjectMonth}
-        WHERE ${ofRequest} AND ${projectAllows} AND ${availableMicros} >= ${amount}`,
+        LEFT JOIN ${apiKeys} ON ${ofKey}
+        WHERE ${ofRequest} AND ${projectAllows} AND ${keyAllows} AND ${availableMicros} >= ${amount}`,
       )
       .returning({ id: ledgerEntries.id })
       .prepare(),
-    /** Selects whether the project allows the hold, and the amounts that a refusal names. */
+    /** Selects whether the limits allow the hold, and what a refusal names. */
     funds: db
       .select({
-        allows: projectAllows,
+        project_allows: projectAllows,
         project: projects.name,
         spend_limit_micros: projects.spend_limit_micros,
+        key_allows: keyAllows,
+        api_key: apiKeys.name,
+        monthly_limit_micros: apiKeys.monthly_limit_micros,
         available_micros: availableMicros,
       })
       .from(projects)
       .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-      .leftJoin(projectMonths, ofProjectMonth)
+      .leftJoin(apiKeys, ofKey)
       .where(ofRequest)
       .prepare(),
     reserveCredit: db
@@ -72,9 +80,14 @@ export function prepareLedger(db: Db) {
       .prepare(),
     reserveMonth: db
       .insert(projectMonths)
-      .values({ project_id: placeholder('project_id'), month: placeholder('month'), held_micros: amount })
+      .values({
+        project_id: placeholder('project_id'),
+        month: placeholder('month'),
+        api_key_id: counted_key,
+        held_micros: amount,
+      })
       .onConflictDoUpdate({
-        target: [projectMonths.project_id, projectMonths.month],
+        target: [projectMonths.project_id, projectMonths.month, projectMonths.api_key_id],
         set: { held_micros: sql`${projectMonths.held_micros} + excluded.held_micros` },
       })
       .prepare(),
@@ -82,7 +95,7 @@ export function prepareLedger(db: Db) {
       .insert(ledgerEntries)
       .select(
         sql`SELECT NULL, ${held.organization_id}, ${held.project_id}, 'charge', -${cost},
-          -${held.held_delta_micros}, ${held.id}, NULL, ${held.month}, NULL, ${placeholder('at_ms')}, NULL
+          -${held.held_delta_micros}, ${held.id}, NULL, ${held.month}, NULL, ${placeholder('at_ms')}, NULL, ${held.api_key_id}
         FROM ${ledgerEntries} AS ${sql.identifier('held')}
         WHERE ${held.id} = ${placeholder('entry_id')} AND ${held.kind} = 'hold'`,
       )
@@ -124,6 +137,7 @@ export function prepareLedger(db: Db) {
         and(
           eq(projectMonths.project_id, placeholder('project_id')),
           eq(projectMonths.month, placeholder('month')),
+          eq(projectMonths.api_key_id, counted_key),
         ),
       )
       .prepare(),

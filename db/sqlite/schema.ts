@@ -163,7 +163,10 @@ export const projects = sqliteTable(
   ],
 );
 
-/** A project's spent and held micros in a UTC month (`YYYY-MM`). A charge counts in its hold's month. */
+/**
+ * The spent and held micros of a project's keys in a UTC month (`YYYY-MM`). Together they are the project's. A charge
+ * counts in its hold's month.
+ */
 export const projectMonths = sqliteTable(
   'project_months',
   {
@@ -171,9 +174,11 @@ export const projectMonths = sqliteTable(
     month: text().notNull(),
     spent_micros: integer().notNull().default(0),
     held_micros: integer().notNull().default(0),
+    /** The first of a key's rotations; empty for requests of versions that did not count by key. */
+    api_key_id: text().notNull().default(''),
   },
   (table) => [
-    primaryKey({ columns: [table.project_id, table.month] }),
+    primaryKey({ columns: [table.project_id, table.month, table.api_key_id] }),
     check('project_months_spent', sql`${table.spent_micros} >= 0`),
     check('project_months_held', sql`${table.held_micros} >= 0`),
   ],
@@ -195,6 +200,10 @@ export const apiKeys = sqliteTable(
     revoked_at_ms: integer(),
     /** The time from which the key is refused as a revoked one is; null for a key without an end. */
     expires_at_ms: integer(),
+    /** The first key of the rotations that made this one; null for a key that replaced none. */
+    first_key_id: text().references((): AnySQLiteColumn => apiKeys.id),
+    /** The most that the key and those that replace it may spend in a UTC month, in a first key's row; null for none. */
+    monthly_limit_micros: integer(),
   },
   (table) => [
     index('api_keys_project').on(table.project_id),
@@ -258,6 +267,8 @@ export const ledgerEntries = sqliteTable(
     created_at_ms: integer().notNull(),
     /** The process that placed the hold and must end it; null for holds of earlier versions. */
     process_id: text(),
+    /** The first key of the request's, of a hold or charge; null for those of earlier versions. */
+    api_key_id: text(),
   },
   (table) => [
     uniqueIndex('ledger_one_end_a_hold')
@@ -366,7 +377,7 @@ export const alerts = sqliteTable(
     index('alerts_created').on(table.created_at_ms),
     check(
       'alerts_kind',
-      sql`${table.kind} IN ('credit_low', 'spend_limit_near', 'spend_limit_reached', 'tier_changed', 'payment_credited', 'key_expires')`,
+      sql`${table.kind} IN ('credit_low', 'spend_limit_near', 'spend_limit_reached', 'key_spend_limit_near', 'key_spend_limit_reached', 'tier_changed', 'payment_credited', 'key_expires')`,
     ),
   ],
 );
@@ -522,8 +533,10 @@ export const auditedProjectMonths = sqliteTable(
     month: text().notNull(),
     spent_micros: integer().notNull(),
     held_micros: integer().notNull(),
+    /** As in `project_months`. */
+    api_key_id: text().notNull().default(''),
   },
-  (table) => [primaryKey({ columns: [table.project_id, table.month] })],
+  (table) => [primaryKey({ columns: [table.project_id, table.month, table.api_key_id] })],
 );
 
 /** The catalog: models and their prices. */

@@ -25,13 +25,14 @@ export class SqliteLedger {
   hold(request: HoldRequest, process_id: string): HoldResult {
     requireMicros(request.amount_micros, 0);
     const month = monthOf(request.at_ms);
-    const asked = { ...request, month, process_id };
+    const { organization_id, project_id, amount_micros, api_key_id = null } = request;
+    const asked = { ...request, api_key_id, month, process_id };
     const entry = this.#statements.insertHold.get(asked);
     if (entry === undefined) return { held: false, ...this.#refusal(asked) };
     this.#statements.reserveCredit.run(asked);
     this.#statements.reserveMonth.run(asked);
-    const { organization_id, project_id, amount_micros } = request;
-    return { held: true, hold: { entry_id: entry.id, organization_id, project_id, amount_micros, month } };
+    const hold = { entry_id: entry.id, organization_id, project_id, amount_micros, month, api_key_id };
+    return { held: true, hold };
   }
 
   /**
@@ -94,15 +95,17 @@ export class SqliteLedger {
     this.#statements.takePaid.run({ ...movement });
   }
 
-  #refusal(asked: HoldRequest & { readonly month: string }): HoldRefusal {
+  #refusal(asked: Omit<HoldRequest, 'api_key_id'> & Pick<Hold, 'api_key_id' | 'month'>): HoldRefusal {
     const funds = this.#statements.funds.get({ ...asked });
     if (funds === undefined) {
       throw new UnknownAccount(`${asked.organization_id} has no project ${asked.project_id}`);
     }
-    const { allows, project, spend_limit_micros, available_micros } = funds;
-    return allows || spend_limit_micros === null
-      ? { refusal: 'insufficient_credit', available_micros }
-      : { refusal: 'project_spend_limit', project, spend_limit_micros };
+    const { project, spend_limit_micros, api_key, monthly_limit_micros, available_micros } = funds;
+    if (!funds.project_allows && spend_limit_micros !== null)
+      return { refusal: 'project_spend_limit', project, spend_limit_micros };
+    if (!funds.key_allows && monthly_limit_micros !== null && api_key !== null)
+      return { refusal: 'api_key_spend_limit', api_key, monthly_limit_micros };
+    return { refusal: 'insufficient_credit', available_micros };
   }
 }
 

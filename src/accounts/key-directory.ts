@@ -6,6 +6,8 @@ import type { Clock } from '../time/clock.ts';
 /** The caller of a request: an active key with its project, its organization and the limits. */
 export interface Caller {
   readonly key_id: string;
+  /** The first of the key's rotations, for which its spend counts; itself for a key that replaced none. */
+  readonly first_key_id: string;
   readonly project_id: string;
   readonly organization_id: string;
   readonly tier: number;
@@ -97,9 +99,11 @@ export class KeyDirectory {
     const row = await this.#records.findActive(secret_sha256);
     if (row === undefined || !sameHash(row.secret_sha256, secret_sha256) || this.#isOver(row)) return null;
     const { key_id, project_id, organization_id } = row;
+    const first_key_id = row.first_key_id ?? key_id;
     // The stored tier may be old: the job that raises tiers with time runs once an hour.
     const tier = tierInForce(row, this.#clock.now_ms());
-    const caller = { key_id, project_id, organization_id, tier, limits: limitsFor(tier, row) };
+    const limits = limitsFor(tier, row);
+    const caller = { key_id, first_key_id, project_id, organization_id, tier, limits };
     if (row.suspended_at_ms !== null) return { ...caller, is_suspended: true };
     if (caller.limits !== null && invalidations === this.#invalidations) {
       const { expires_at_ms } = row;

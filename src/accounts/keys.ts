@@ -6,9 +6,10 @@ import { recordAct } from '../audit-log/record.ts';
 import { secretHash } from '../hashing/secret-hash.ts';
 import type { KeyOwner, ListedKey } from '../store/key-records.ts';
 import { DAY_MS } from '../time/clock.ts';
+import { monthOf } from '../time/month.ts';
 import { keyDisplayPrefix } from './key-format.ts';
 import { checkedName } from './names.ts';
-import { requireProject } from './projects.ts';
+import { requireLimit, requireProject } from './projects.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
 /** The most active keys of an organization (contract: 100 active API keys). */
@@ -19,6 +20,8 @@ interface NewKeyRequest {
   readonly name: string;
   /** The time from which the key is refused as a revoked one is; none by default. */
   readonly expires_at_ms?: number | null;
+  /** The most that the key may spend in a UTC month, in micro-dollars; null for no limit, which is the default. */
+  readonly monthly_limit_micros?: number | null;
 }
 
 /** The latest expiry of a key, and the longest overlap of a rotation. */
@@ -34,28 +37,31 @@ export interface CreatedKey {
   readonly display_prefix: string;
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
+  readonly monthly_limit_micros: number | null;
 }
 
 /**
  * Creates a key of a project (owners, admins and developers); it works at once. Rejects with `invalid_name`,
- * `invalid_expiry`, `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
+ * `invalid_expiry`, `invalid_amount`, `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
  */
 export function createKey(context: AccountContext, actor: Actor, given: NewKeyRequest): Promise<CreatedKey> {
   return inTransaction(context, (transaction) => insertKey(transaction, actor, given));
 }
 
-/** Does the same as `createKey`, inside a transaction of the caller. */
+/** Does the same as `createKey`, inside a transaction of the caller; with a replaced key, its limit applies. */
 export async function insertKey(
   { records, clock, identifiers }: Transaction,
   actor: Actor,
   given: NewKeyRequest,
+  replaced: Pick<KeyOwner, 'first_key_id' | 'monthly_limit_micros'> | null = null,
 ): Promise<CreatedKey> {
   const name = checkedName(given.name);
   const project = await requireProject(records, actor, given.project_id, 'create_keys');
   if (project.archived_at_ms !== null) throw new AccountError('project_archived');
   const created_at_ms = clock.now_ms();
-  const { expires_at_ms = null } = given;
+  const { expires_at_ms = null, monthly_limit_micros = null } = given;
   requireExpiry(expires_at_ms, created_at_ms);
+  requireLimit(monthly_limit_micros);
   // An expired key is no active one.
   await records.keys.revokeExpired(created_at_ms);
   if ((await records.keys.countActive(project.organization_id)) >= ACTIVE_KEYS_MAX) {
@@ -74,6 +80,8 @@ export async function insertKey(
     ...stored,
     secret_sha256: secretHash(key),
     created_by_user_id: actor.user_id,
+    first_key_id: replaced?.first_key_id ?? null,
+    monthly_limit_micros,
   });
   await recordAct(records, { clock }, actor, {
     action: 'key.create',
@@ -84,9 +92,10 @@ export async function insertKey(
       display_prefix: stored.display_prefix,
       project_id: project.id,
       ...(expires_at_ms === null ? {} : { expires_at_ms }),
+      ...(monthly_limit_micros === null ? {} : { monthly_limit_micros }),
     },
   });
-  return { ...stored, key };
+  return { ...stored, key, monthly_limit_micros: replaced?.monthly_limit_micros ?? monthly_limit_micros };
 }
 
 /**
@@ -94,7 +103,7 @@ export async function insertKey(
  * those of one organization, of one project, or of all of the actor's. Rejects with `not_found`.
  */
 export async function listKeys(
-  { store }: AccountContext,
+  { store, clock }: AccountContext,
   actor: Actor,
   filter: {
     readonly organization_id?: string;
@@ -110,6 +119,7 @@ export async function listKeys(
     organization_id,
     project_id,
     revoked: filter.revoked === true,
+    month: monthOf(clock.now_ms()),
   });
 }
 
@@ -121,7 +131,7 @@ export const REVOKED_KEYS_PAGE_MAX = 100;
  * page. Rejects with `not_found`.
  */
 export async function listRevokedKeys(
-  { store }: Pick<AccountContext, 'store'>,
+  { store, clock }: Pick<AccountContext, 'store' | 'clock'>,
   actor: Actor,
   given: {
     readonly organization_id: string;
@@ -131,7 +141,7 @@ export async function listRevokedKeys(
 ): Promise<{ readonly items: readonly ListedKey[]; readonly next: string | null }> {
   const { organization_id, cursor, limit = REVOKED_KEYS_PAGE_MAX } = given;
   await requirePermission(store, actor, organization_id, 'see');
-  const found = await store.keys.revokedKeysOf(organization_id, cursor, limit + 1);
+  const found = await store.keys.revokedKeysOf(organization_id, cursor, limit + 1, monthOf(clock.now_ms()));
   const items = found.slice(0, limit);
   return { items, next: found.length > items.length ? (items.at(-1)?.id ?? null) : null };
 }
@@ -183,8 +193,33 @@ export function setKeyExpiry(
 }
 
 /**
- * Creates a key of the same name and project in place of another one. That still works for an overlap in milliseconds;
- * with 0 it is revoked. The permissions are those of `setKeyExpiry`. Rejects as that and `createKey`.
+ * Changes what a key and those of its rotations may spend in a UTC month; null for no limit. It applies from the next
+ * request on. The permissions are those of `setKeyExpiry`. Rejects with `invalid_amount` and as that.
+ */
+export function setKeyLimit(
+  context: AccountContext,
+  actor: Actor,
+  given: { readonly key_id: string; readonly monthly_limit_micros: number | null },
+): Promise<void> {
+  const { key_id, monthly_limit_micros } = given;
+  return inTransaction(context, async (transaction) => {
+    const before = await requireChangeable(transaction, actor, key_id);
+    requireLimit(monthly_limit_micros);
+    if (monthly_limit_micros === before.monthly_limit_micros) return;
+    await transaction.records.keys.setMonthlyLimit(before.first_key_id, monthly_limit_micros);
+    await recordAct(transaction.records, transaction, actor, {
+      action: 'key.spend_limit',
+      organization_id: before.organization_id,
+      object_id: key_id,
+      detail: { from_micros: before.monthly_limit_micros, to_micros: monthly_limit_micros },
+    });
+  });
+}
+
+/**
+ * Creates a key of the same name and project in place of another one, whose limit and spend it takes over. The other
+ * still works for an overlap in milliseconds; with 0 it is revoked. The permissions are those of `setKeyExpiry`. Rejects
+ * as that and `createKey`.
  */
 export function rotateKey(
   context: AccountContext,
@@ -193,11 +228,8 @@ export function rotateKey(
 ): Promise<CreatedKey> {
   return inTransaction(context, async (transaction) => {
     const { records, clock } = transaction;
-    const { organization_id, project_id, name, expires_at_ms } = await requireChangeable(
-      transaction,
-      actor,
-      key_id,
-    );
+    const replaced = await requireChangeable(transaction, actor, key_id);
+    const { organization_id, project_id, name, expires_at_ms } = replaced;
     if (!Number.isInteger(overlap_ms) || overlap_ms < 0 || overlap_ms > OVERLAP_DAYS_MAX * DAY_MS)
       throw new AccountError('invalid_expiry', `Both keys can work for at most ${OVERLAP_DAYS_MAX} days.`);
     const now_ms = clock.now_ms();
@@ -212,7 +244,7 @@ export function rotateKey(
       const ends_at_ms = Math.min(expires_at_ms ?? Number.POSITIVE_INFINITY, now_ms + overlap_ms);
       await writeExpiry(transaction, actor, key_id, ends_at_ms);
     }
-    return insertKey(transaction, actor, { project_id, name });
+    return insertKey(transaction, actor, { project_id, name }, replaced);
   });
 }
 

@@ -114,12 +114,7 @@ export async function changeProject(
 ): Promise<Project> {
   const { project_id, spend_limit_micros } = given;
   const name = given.name === undefined ? undefined : checkedName(given.name);
-  if (
-    typeof spend_limit_micros === 'number' &&
-    !(Number.isSafeInteger(spend_limit_micros) && spend_limit_micros >= 0)
-  ) {
-    throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
-  }
+  requireLimit(spend_limit_micros);
   return await context.store.transaction(async (records) => {
     const before = await requireActiveProject(records, actor, project_id, 'manage_projects');
     const { organization_id } = before;
@@ -144,6 +139,13 @@ export async function changeProject(
     }
     return readProject(records, project_id);
   });
+}
+
+/** Throws `invalid_amount` unless a monthly spend limit is a number of micro-dollars from 0, or none is given. */
+export function requireLimit(limit_micros: number | null | undefined): void {
+  if (limit_micros === null || limit_micros === undefined) return;
+  if (!Number.isSafeInteger(limit_micros) || limit_micros < 0)
+    throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
 }
 
 /** Renames an active project. Rejects as `changeProject` does. */
@@ -198,7 +200,7 @@ export async function archiveWithKeys(
   { id, name, organization_id }: Pick<Project, 'id' | 'name' | 'organization_id'>,
 ): Promise<void> {
   const now_ms = clock.now_ms();
-  const keys = await records.keys.listKeys({ project_id: id, revoked: false });
+  const keys = await records.keys.listKeys({ project_id: id, revoked: false, month: monthOf(now_ms) });
   await records.accounts.archiveProject(id, now_ms);
   await records.keys.revokeKeysOf(id, now_ms);
   await recordAct(records, { clock }, actor, {

@@ -10,6 +10,8 @@ const CONCERNED: Readonly<Record<AlertKind, Permission>> = {
   credit_low: 'top_up',
   spend_limit_near: 'top_up',
   spend_limit_reached: 'top_up',
+  key_spend_limit_near: 'create_keys',
+  key_spend_limit_reached: 'create_keys',
   tier_changed: 'top_up',
   payment_credited: 'top_up',
   key_expires: 'create_keys',

@@ -8,6 +8,8 @@ export const ALERT_PAGES: Readonly<Record<AlertKind, string>> = {
   credit_low: 'billing',
   spend_limit_near: 'projects',
   spend_limit_reached: 'projects',
+  key_spend_limit_near: 'keys',
+  key_spend_limit_reached: 'keys',
   tier_changed: 'billing',
   payment_credited: 'billing',
   key_expires: 'keys',
@@ -28,6 +30,10 @@ export function alertTitle(alert: AlertFacts, { money }: AlertFormats): string {
       return 'A project has used 80% of its spend limit';
     case 'spend_limit_reached':
       return 'A project has used up its spend limit';
+    case 'key_spend_limit_near':
+      return 'An API key has used 80% of its spend limit';
+    case 'key_spend_limit_reached':
+      return 'An API key has used up its spend limit';
     case 'tier_changed':
       return `You are now in Tier ${alert.to_tier}`;
     case 'payment_credited':
@@ -45,8 +51,10 @@ export function alertSentence(alert: AlertFacts, { money, day }: AlertFormats, n
     case 'credit_low':
       return `${amount} is left. Add credit before it runs out: requests are refused without it.`;
     case 'spend_limit_near':
+    case 'key_spend_limit_near':
       return `${name} has spent ${amount} of its ${limit} this month.`;
     case 'spend_limit_reached':
+    case 'key_spend_limit_reached':
       return `${name} has spent ${amount} of its ${limit} this month. Its requests are refused until the month ends or you raise the limit.`;
     case 'tier_changed':
       return (alert.to_tier ?? 0) > (alert.from_tier ?? 0)

@@ -1,4 +1,4 @@
-import type { LimitedProject, OpenAlert } from '../store/alert-records.ts';
+import type { AlertKind, LimitedSpending, OpenAlert } from '../store/alert-records.ts';
 import type { Records, Store } from '../store/store.ts';
 import { type Clock, DAY_MS } from '../time/clock.ts';
 import { monthOf } from '../time/month.ts';
@@ -54,7 +54,8 @@ function identityOf({ organization_id, kind, subject_id }: Omit<OpenAlert, 'id'>
 
 async function conditionsAt({ alerts }: Pick<Records, 'alerts'>, now_ms: number): Promise<RaisedAlert[]> {
   const low = await alerts.organizationsWithLowCredit();
-  const limited = await alerts.projectsNearLimit(monthOf(now_ms), NEAR_PERCENT);
+  const projects = await alerts.projectsNearLimit(monthOf(now_ms), NEAR_PERCENT);
+  const keys = await alerts.keysNearLimit(monthOf(now_ms), NEAR_PERCENT);
   const expiring = await alerts.keysExpiring(now_ms, now_ms + EXPIRY_MS);
   return [
     ...low.map(({ id, credit_micros, credit_alert_micros }) => ({
@@ -64,7 +65,8 @@ async function conditionsAt({ alerts }: Pick<Records, 'alerts'>, now_ms: number)
       amount_micros: credit_micros,
       limit_micros: credit_alert_micros,
     })),
-    ...limited.map(spendingOf),
+    ...projects.map((one) => spendingOf(one, 'spend_limit_near', 'spend_limit_reached')),
+    ...keys.map((one) => spendingOf(one, 'key_spend_limit_near', 'key_spend_limit_reached')),
     ...expiring
       .filter(({ created_at_ms, expires_at_ms }) => expires_at_ms - created_at_ms > EXPIRY_MS)
       .map(({ organization_id, key_id, name, expires_at_ms }) => ({
@@ -78,15 +80,17 @@ async function conditionsAt({ alerts }: Pick<Records, 'alerts'>, now_ms: number)
 }
 
 /** Returns one of two conditions, so that a limit that is used up at once causes one alert. */
-function spendingOf({ organization_id, project_id, name, ...amounts }: LimitedProject): RaisedAlert {
-  const { spent_micros, spend_limit_micros } = amounts;
-  const is_reached = spent_micros >= (spend_limit_micros * REACHED_PERCENT) / 100;
+function spendingOf(
+  { name, spent_micros, limit_micros, ...of }: LimitedSpending,
+  near: AlertKind,
+  reached: AlertKind,
+): RaisedAlert {
+  const is_reached = spent_micros >= (limit_micros * REACHED_PERCENT) / 100;
   return {
-    kind: is_reached ? 'spend_limit_reached' : 'spend_limit_near',
-    organization_id,
-    subject_id: project_id,
+    ...of,
+    kind: is_reached ? reached : near,
     subject_name: name,
     amount_micros: spent_micros,
-    limit_micros: spend_limit_micros,
+    limit_micros,
   };
 }

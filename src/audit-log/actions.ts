@@ -40,6 +40,7 @@ export const AUDIT_LOG_ACTIONS = {
   'project.archive': { object: 'project', sentence: 'Archived a project, and revoked its keys.' },
   'project.spend_limit': { object: 'project', sentence: 'Changed the monthly spend limit of a project.' },
   'key.create': { object: 'key', sentence: 'Created an API key.' },
+  'key.spend_limit': { object: 'key', sentence: 'Changed the monthly spend limit of an API key.' },
   'key.expiry': { object: 'key', sentence: 'Changed when an API key expires.' },
   'key.revoke': { object: 'key', sentence: 'Revoked an API key.' },
   'member.add': { object: 'user', sentence: 'Added a member.' },

@@ -9,12 +9,22 @@ import {
   revokeKey,
   rotateKey,
   setKeyExpiry,
+  setKeyLimit,
 } from '../accounts/keys.ts';
+import { formatDollars } from '../contract/money.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
-import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatLimit, formatTime, printJson, printLine, printTable } from './output.ts';
 import { askToForgetKeys } from './reload-socket.ts';
-import { durationOrNone, type NONE, nullIfNone, timeAhead, timeAheadOrNone } from './values.ts';
+import {
+  dollars,
+  dollarsOrNone,
+  durationOrNone,
+  type NONE,
+  nullIfNone,
+  timeAhead,
+  timeAheadOrNone,
+} from './values.ts';
 
 /** The option of commands that can be done in a person's name. */
 const AS = [
@@ -28,6 +38,7 @@ interface AsOptions extends JsonOptions {
 
 interface CreateOptions extends AsOptions {
   readonly expires?: number;
+  readonly monthlyLimit?: number;
 }
 
 interface RotateOptions extends AsOptions {
@@ -46,6 +57,7 @@ export function registerKeys(program: Command): void {
   registerCreation(parent);
   registerList(parent);
   registerExpiry(parent);
+  registerLimit(parent);
   registerRotation(parent);
   registerRevocation(parent);
 }
@@ -56,7 +68,7 @@ function registerCreation(parent: Command): void {
     description: 'create an API key of a project; it is printed this once',
     example: [
       'tds key create Default "Production server" --as ada@example.com',
-      'tds key create Default "Load test" --expires 7d',
+      'tds key create Default "Load test" --expires 7d --monthly-limit 20',
     ],
   })
     .argument('<project>', 'id or unique name')
@@ -66,6 +78,11 @@ function registerCreation(parent: Command): void {
       `a duration such as 90d, a UTC date, or a time, in the next ${EXPIRY_DAYS_MAX} days (default: never)`,
       timeAhead,
     )
+    .option(
+      '--monthly-limit <dollars>',
+      'the most that it may spend in a UTC month (default: no limit)',
+      dollars,
+    )
     .option(...AS)
     .action(async (text: string, name: string, options: CreateOptions) => {
       const created = await withData(options, async (context) =>
@@ -73,6 +90,7 @@ function registerCreation(parent: Command): void {
           project_id: await projectId(context, text),
           name,
           expires_at_ms: options.expires ?? null,
+          monthly_limit_micros: options.monthlyLimit ?? null,
         }),
       );
       if (options.json) printJson(created);
@@ -117,6 +135,8 @@ function registerList(parent: Command): void {
           'CREATED BY',
           'CREATED',
           'LAST USED',
+          'SPENT THIS MONTH',
+          'LIMIT',
           'EXPIRES',
           'REVOKED',
         ],
@@ -129,6 +149,8 @@ function registerList(parent: Command): void {
           row.created_by_name ?? 'operator',
           formatTime(row.created_at_ms),
           formatTime(row.last_used_at_ms),
+          formatDollars(row.spent_this_month_micros),
+          formatLimit(row.monthly_limit_micros),
           formatTime(row.expires_at_ms),
           formatTime(row.revoked_at_ms),
         ]),
@@ -187,6 +209,28 @@ function registerExpiry(parent: Command): void {
     });
 }
 
+function registerLimit(parent: Command): void {
+  jsonCommand(parent, {
+    usage: 'limit',
+    description:
+      'set what an API key and those that replace it may spend in a UTC calendar month, or take the limit away',
+    example: ['tds key limit "Production server" 20', 'tds key limit "Production server" none'],
+  })
+    .argument('<key>', 'id or unique name')
+    .argument('<dollars>', 'dollars a month, or "none"', dollarsOrNone)
+    .option(...AS)
+    .action(async (text: string, limit: number | typeof NONE, options: AsOptions) => {
+      const monthly_limit_micros = nullIfNone(limit);
+      const id = await withData(options, async (context) => {
+        const key_id = await keyId(context, text);
+        await setKeyLimit(context, await actorOf(context, options.as), { key_id, monthly_limit_micros });
+        return key_id;
+      });
+      if (options.json) printJson({ id, monthly_limit_micros });
+      else printLine(limitLine(id, monthly_limit_micros));
+    });
+}
+
 function registerRotation(parent: Command): void {
   jsonCommand(parent, {
     usage: 'rotate',
@@ -230,11 +274,16 @@ async function endOf({ store }: Pick<DataContext, 'store'>, id: string) {
   return { id, expires_at_ms: is_revoked ? null : owner.expires_at_ms };
 }
 
-function printCreated({ id, name, key, expires_at_ms }: CreatedKey): void {
+function printCreated({ id, name, key, expires_at_ms, monthly_limit_micros }: CreatedKey): void {
   printLine(`Created API key ${name} (${id}):`);
   printLine(key);
   printLine('It is shown only this once.');
   if (expires_at_ms !== null) printLine(expiryLine(id, expires_at_ms));
+  if (monthly_limit_micros !== null) printLine(limitLine(id, monthly_limit_micros));
+}
+
+function limitLine(id: string, monthly_limit_micros: number | null): string {
+  return `The monthly spend limit of ${id} is ${formatLimit(monthly_limit_micros)}.`;
 }
 
 function expiryLine(id: string, expires_at_ms: number): string {

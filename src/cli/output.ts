@@ -1,3 +1,5 @@
+import { formatDollars } from '../contract/money.ts';
+
 /** Writes one JSON document to standard output, for scripts. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
@@ -35,4 +37,9 @@ export function printTable(
 /** Returns a time for people: UTC to the second; a dash for none. */
 export function formatTime(time_ms: number | null): string {
   return time_ms === null ? '-' : new Date(time_ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/** Returns a monthly spend limit in dollars, or the word for no limit. */
+export function formatLimit(limit_micros: number | null): string {
+  return limit_micros === null ? 'none' : formatDollars(limit_micros);
 }

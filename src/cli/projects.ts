@@ -10,12 +10,8 @@ import {
 import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
-import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatLimit, formatTime, printJson, printLine, printTable } from './output.ts';
 import { dollarsOrNone, type NONE, nullIfNone } from './values.ts';
-
-function formatLimit(spend_limit_micros: number | null): string {
-  return spend_limit_micros === null ? 'none' : formatDollars(spend_limit_micros);
-}
 
 /** Adds `tds project …`. */
 export function registerProjects(program: Command): void {

@@ -18,12 +18,13 @@ function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
   return {
     organization_id: caller.organization_id,
     project_id: caller.project_id,
+    api_key_id: caller.first_key_id,
     amount_micros: cost_micros(mostTokensOf(plan), model.input_price_micros_per_million_tokens),
     at_ms: admitted_at_ms,
   };
 }
 
-/** Runs step 3: reserves the largest cost, within the credit and the project's monthly limit. */
+/** Runs step 3: reserves the largest cost, within the credit and the monthly limits of project and key. */
 export async function placeHold(
   services: DecisionServices,
   admitted: AdmittedRequest,

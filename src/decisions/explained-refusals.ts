@@ -49,8 +49,17 @@ export function holdRefused(why: HoldRefusal | ClaimTaken, amount_micros: number
         message: `The credit of the organization does not cover this request: ${formatDollars(why.available_micros)} US dollars are free of holds, and its hold needs ${formatDollars(amount_micros)}.`,
       });
     case 'project_spend_limit':
-      return new DecisionRefusal('project_spend_limit', {
-        message: `The project "${why.project}" has reached its monthly spend limit of ${formatDollars(why.spend_limit_micros)} US dollars. It starts anew with the next UTC month.`,
-      });
+      return limitReached(why.refusal, `The project "${why.project}"`, why.spend_limit_micros);
+    case 'api_key_spend_limit':
+      return limitReached(why.refusal, `The API key "${why.api_key}"`, why.monthly_limit_micros);
   }
+}
+
+function limitReached(
+  code: 'project_spend_limit' | 'api_key_spend_limit',
+  who: string,
+  limit_micros: number,
+): DecisionRefusal {
+  const message = `${who} has reached its monthly spend limit of ${formatDollars(limit_micros)} US dollars. It starts anew with the next UTC month.`;
+  return new DecisionRefusal(code, { message });
 }

@@ -23,6 +23,7 @@ export const DECISION_CODES = [
   'invalid_request',
   'rate_limit_exceeded',
   'project_spend_limit',
+  'api_key_spend_limit',
 
   'model_unavailable',
   'model_warming_up',
@@ -37,6 +38,7 @@ const COUNTED_CODES = [
   'idempotency_key_reused',
   'idempotency_key_in_use',
   'project_spend_limit',
+  'api_key_spend_limit',
   'billing_unavailable',
 ] as const satisfies readonly (typeof DECISION_CODES)[number][];
 

@@ -91,6 +91,11 @@ export const ERRORS = {
     status: 429,
     message: 'The project has reached its monthly spend limit. It starts anew with the next UTC month.',
   },
+  api_key_spend_limit: {
+    status: 429,
+    message: 'The API key has reached its monthly spend limit. It starts anew with the next UTC month.',
+    is_addition: true,
+  },
   internal_error: { status: 500, message: 'Something went wrong on our side.', is_addition: true },
   model_unavailable: { status: 502, message: 'The model could not answer.' },
   model_warming_up: { status: 503, message: 'Consistent mode is still starting.' },

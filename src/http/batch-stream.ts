@@ -50,6 +50,7 @@ const CODES_THAT_END: readonly ErrorCode[] = [
   'invalid_api_key',
   'insufficient_credit',
   'project_spend_limit',
+  'api_key_spend_limit',
 ];
 
 /** A line as it was read. */

@@ -9,6 +9,7 @@ export const GUARANTEES = {
   held_equals_open_holds:
     'an organization has as many open holds as it counts, and exactly what they reserve is held',
   project_months_equal_ledger: 'what a project spent and holds in a month is what the ledger adds up to',
+  api_key_months_equal_ledger: 'what an API key spent and holds in a month is what the ledger adds up to',
   entries_are_whole:
     'a hold and its end name a project of the organization and a month; payments move credit only',
   hold_has_one_end:

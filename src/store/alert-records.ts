@@ -4,6 +4,8 @@ export const ALERT_KINDS = [
   'credit_low',
   'spend_limit_near',
   'spend_limit_reached',
+  'key_spend_limit_near',
+  'key_spend_limit_reached',
   'tier_changed',
   'payment_credited',
   'key_expires',
@@ -49,12 +51,12 @@ export interface DueAlertMail extends Alert {
   readonly email: string;
 }
 
-/** An active project with the share of its spend limit that is used in the month. */
-export interface LimitedProject {
+/** An active project or key with a spend limit, and how much of it is used in the month. */
+export interface LimitedSpending {
   readonly organization_id: string;
-  readonly project_id: string;
+  readonly subject_id: string;
   readonly name: string;
-  readonly spend_limit_micros: number;
+  readonly limit_micros: number;
   readonly spent_micros: number;
 }
 
@@ -74,7 +76,9 @@ export interface AlertRecords {
     { readonly id: string; readonly credit_micros: number; readonly credit_alert_micros: number }[]
   >;
   /** Returns the active projects that have spent at least `percent` of their limit in a UTC month. */
-  projectsNearLimit(month: string, percent: number): Promise<LimitedProject[]>;
+  projectsNearLimit(month: string, percent: number): Promise<LimitedSpending[]>;
+  /** Does the same for keys. The subject is the first of a key's rotations, of which one is active. */
+  keysNearLimit(month: string, percent: number): Promise<LimitedSpending[]>;
   /**
    * Returns the active keys that expire after `now_ms` and at `until_ms` or before. A key is not among them if
    * its project has a newer active key of its name that ends later, as after a rotation.

@@ -17,9 +17,9 @@ export interface BooksEvents {
  */
 export interface Books {
   /**
-   * Reserves the amount when the project's monthly limit and the organization's credit both allow it
-   * (contract: a hold covers the worst-case cost). Writes nothing on a refusal. A taken claim is refused
-   * first, then the limit, then the credit. A project that has spent its limit is refused even a hold of 0.
+   * Reserves the amount when the monthly limits of project and key and the organization's credit all allow it
+   * (contract: a hold covers the worst-case cost). Writes nothing on a refusal. A taken claim is refused first,
+   * then the project's limit, the key's, and the credit. Where a limit is spent, even a hold of 0 is refused.
    * Rejects with `UnknownAccount`, with `RangeError` for an amount that is not a whole number of
    * micro-dollars from 0, and with the store's error.
    */

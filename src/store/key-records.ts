@@ -12,6 +12,10 @@ export interface NewKey {
   readonly created_at_ms: number;
   /** The time from which the key is refused; null for a key without an end. */
   readonly expires_at_ms: number | null;
+  /** The first of the rotations that made the key; null for one that replaced none. */
+  readonly first_key_id: string | null;
+  /** The limit of a first key, in micro-dollars a UTC month; null for none, and for a later key. */
+  readonly monthly_limit_micros: number | null;
 }
 
 /** A listed key. */
@@ -32,6 +36,10 @@ export interface ListedKey {
   readonly revoked_at_ms: number | null;
   /** In the past for a key that has expired, until the hourly run counts it among the revoked ones. */
   readonly expires_at_ms: number | null;
+  /** The most that the key may spend in a UTC month, with those of its rotations; null for no limit. */
+  readonly monthly_limit_micros: number | null;
+  /** The spend that counts against the limit, of the UTC month that was asked for. */
+  readonly spent_this_month_micros: number;
 }
 
 /** A filter for keys. */
@@ -41,6 +49,8 @@ export interface KeyFilter {
   readonly organization_id?: string | undefined;
   readonly project_id?: string | undefined;
   readonly revoked: boolean;
+  /** The UTC month whose spend is listed. */
+  readonly month: string;
 }
 
 /** The facts that decide who may change a key. */
@@ -51,11 +61,16 @@ export interface KeyOwner {
   readonly created_by_user_id: string | null;
   readonly revoked_at_ms: number | null;
   readonly expires_at_ms: number | null;
+  /** The first of its rotations, whose limit applies; itself for a key that replaced none. */
+  readonly first_key_id: string;
+  readonly monthly_limit_micros: number | null;
 }
 
 /** An active key of an active project, with its organization's tier and dedicated limits. */
 export interface ActiveKey extends TierStanding {
   readonly key_id: string;
+  /** Null for a key that replaced none. */
+  readonly first_key_id: string | null;
   readonly secret_sha256: string;
   readonly project_id: string;
   readonly organization_id: string;
@@ -89,7 +104,12 @@ export interface KeyRecords {
    * Returns at most `limit` revoked keys of an organization, last revoked first; with an id, those after that
    * key.
    */
-  revokedKeysOf(organization_id: string, after_key_id: string | null, limit: number): Promise<ListedKey[]>;
+  revokedKeysOf(
+    organization_id: string,
+    after_key_id: string | null,
+    limit: number,
+    month: string,
+  ): Promise<ListedKey[]>;
   /** Returns the number of an organization's active keys, over all its projects. */
   countActive(organization_id: string): Promise<number>;
   /**
@@ -108,6 +128,8 @@ export interface KeyRecords {
   findOwner(key_id: string): Promise<KeyOwner | undefined>;
   revokeKey(key_id: string, revoked_at_ms: number): Promise<void>;
   setExpiry(key_id: string, expires_at_ms: number | null): Promise<void>;
+  /** Writes the limit of a first key, which applies from the next hold on. */
+  setMonthlyLimit(first_key_id: string, monthly_limit_micros: number | null): Promise<void>;
   /** Revokes every active key that has expired by that time, as of its expiry. Resolves with their number. */
   revokeExpired(now_ms: number): Promise<number>;
   /** Revokes every active key of a project. */

@@ -453,6 +453,8 @@ describe.each(DATABASES)('accounts, $name', ({ open }) => {
           last_used_at_ms: null,
           revoked_at_ms: null,
           expires_at_ms: null,
+          monthly_limit_micros: null,
+          spent_this_month_micros: 0,
         },
       ]);
     });

@@ -11,6 +11,7 @@ import { secretHash } from '../../src/hashing/secret-hash.ts';
 import type { Organization } from '../../src/store/account-records.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
+import { Gate } from '../support/faults.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
 
 /** The databases' errors for a missing table. */
@@ -52,6 +53,8 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
       created_by_user_id: null,
       created_at_ms: 0,
       expires_at_ms: null,
+      first_key_id: null,
+      monthly_limit_micros: null,
     });
     return secret;
   }
@@ -86,7 +89,7 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
   }
 
   async function lastUsed(id: string): Promise<number | null | undefined> {
-    const listed = await database.store.keys.listKeys({ revoked: false });
+    const listed = await database.store.keys.listKeys({ revoked: false, month: '2026-01' });
     return listed.find((key) => key.id === id)?.last_used_at_ms;
   }
 
@@ -153,6 +156,7 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
     test('answers with project, organization, tier and limits of an active key', async () => {
       expect(await directory.authenticate(await addKey('key_1'))).toEqual({
         key_id: 'key_1',
+        first_key_id: 'key_1',
         project_id: 'proj_1',
         organization_id: 'org_1',
         tier: 1,
@@ -248,11 +252,28 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
 
     test('invalidate also counts for a lookup that has begun: what it read before is not kept', async () => {
       const secret = await addKey('key_1');
-      const begun = directory.authenticate(secret);
+      const { keys } = database.store;
+      const read = new Gate();
+      const slow = new KeyDirectory(
+        {
+          findHash: (key_id) => keys.findHash(key_id),
+          findActive: async (secret_sha256) => {
+            const found = await keys.findActive(secret_sha256);
+            await read.pass();
+            return found;
+          },
+          hashesSince: (row, length) => keys.hashesSince(row, length),
+          writeLastUsed: (noted) => keys.writeLastUsed(noted),
+        },
+        clock,
+      );
+      const begun = slow.authenticate(secret);
+      await read.reached;
       await revoke('key_1');
-      directory.invalidate();
+      slow.invalidate();
+      read.open();
       expect(await begun).not.toBeNull();
-      expect(await directory.authenticate(secret)).toBeNull();
+      expect(await slow.authenticate(secret)).toBeNull();
     });
 
     test('keeps no more lookups than its size and drops the oldest', async () => {
@@ -336,6 +357,8 @@ test('times of last use join SQLite’s group commit, and a failed commit beside
     created_by_user_id: null,
     created_at_ms: 0,
     expires_at_ms: null,
+    first_key_id: null,
+    monthly_limit_micros: null,
   });
   const directory = new KeyDirectory(records, new TestClock());
   directory.touch('key_1', 2_000);
@@ -350,6 +373,8 @@ test('times of last use join SQLite’s group commit, and a failed commit beside
     ),
   ).toBe('failed');
   await flushed;
-  expect(await records.listKeys({ revoked: false })).toMatchObject([{ last_used_at_ms: 2_000 }]);
+  expect(await records.listKeys({ revoked: false, month: '2026-01' })).toMatchObject([
+    { last_used_at_ms: 2_000 },
+  ]);
   remove();
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { OPERATOR } from '../../src/access/actor.ts';
 import type { AccountContext } from '../../src/access/context.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
-import { createKey, rotateKey, setKeyExpiry } from '../../src/accounts/keys.ts';
+import { createKey, revokeKey, rotateKey, setKeyExpiry, setKeyLimit } from '../../src/accounts/keys.ts';
 import { removeMember } from '../../src/accounts/members.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import { archiveProject, setSpendLimit } from '../../src/accounts/projects.ts';
@@ -60,10 +60,21 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
   const run = (store = database.store) => runsOn(store).run();
   const setCredit = (micros: number) =>
     database.run(`UPDATE organizations SET credit_micros = ${micros} WHERE id = '${organization_id}'`);
-  const setSpent = (micros: number) =>
-    database.run(`INSERT INTO project_months (project_id, month, spent_micros, held_micros)
-      VALUES ('${project_id}', '${monthOf(clock.now_ms())}', ${micros}, 0)
-      ON CONFLICT (project_id, month) DO UPDATE SET spent_micros = ${micros}`);
+  const setSpent = (micros: number, api_key_id = '') =>
+    database.run(`INSERT INTO project_months (project_id, month, api_key_id, spent_micros, held_micros)
+      VALUES ('${project_id}', '${monthOf(clock.now_ms())}', '${api_key_id}', ${micros}, 0)
+      ON CONFLICT (project_id, month, api_key_id) DO UPDATE SET spent_micros = ${micros}`);
+  const listed = () =>
+    context.store.keys.listKeys({ organization_id, revoked: false, month: monthOf(clock.now_ms()) });
+  /** Returns the key with a limit of $10, made at the first call. */
+  const limitedKey = async () =>
+    (await listed()).find(({ name }) => name === 'limited') ??
+    (await createKey(context, owner(), { project_id, name: 'limited' }));
+  const spendOfLimitedKey = async (micros: number) => {
+    const { id: key_id } = await limitedKey();
+    await setKeyLimit(context, owner(), { key_id, monthly_limit_micros: 10 * DOLLAR });
+    await setSpent(micros, key_id);
+  };
   const kindsOf = async ({ user_id }: UserActor) =>
     (await receivedAlerts(context, user_id)).items.map(({ kind }) => kind);
   const owner = () => everyone.owner;
@@ -111,6 +122,23 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       end: () => setSpendLimit(context, owner(), { project_id, spend_limit_micros: 100 * DOLLAR }),
     },
     {
+      kind: 'key_spend_limit_near',
+      to: KEY_MAKERS,
+      begin: () => spendOfLimitedKey(8 * DOLLAR),
+      facts: { subject_name: 'limited', amount_micros: 8 * DOLLAR, limit_micros: 10 * DOLLAR },
+      end: () => Promise.resolve(clock.advance(31 * DAY_MS)),
+    },
+    {
+      kind: 'key_spend_limit_reached',
+      to: KEY_MAKERS,
+      begin: () => spendOfLimitedKey(9_950_000),
+      facts: { subject_name: 'limited', amount_micros: 9_950_000, limit_micros: 10 * DOLLAR },
+      end: async () => {
+        const { id: key_id } = await limitedKey();
+        await setKeyLimit(context, owner(), { key_id, monthly_limit_micros: 100 * DOLLAR });
+      },
+    },
+    {
       kind: 'key_expires',
       to: KEY_MAKERS,
       begin: async () => {
@@ -120,7 +148,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       },
       facts: { subject_name: 'ci' },
       end: async () => {
-        const [key] = await context.store.keys.listKeys({ organization_id, revoked: false });
+        const [key] = await listed();
         await setKeyExpiry(context, owner(), {
           key_id: key?.id ?? '',
           expires_at_ms: clock.now_ms() + 8 * DAY_MS,
@@ -207,6 +235,25 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     const near = ['spend_limit_near'];
     const both = ['spend_limit_reached', 'spend_limit_near'];
     expect(seen).toEqual([[], near, near, both, both]);
+  });
+
+  test('a limit of a key is that of all its rotations, alerts once for them, and no more when all are revoked', async () => {
+    await spendOfLimitedKey(0);
+    const { id: key_id } = await limitedKey();
+    const { id: newer } = await rotateKey(context, owner(), { key_id, overlap_ms: DAY_MS });
+    // The project's own limit is compared with what all of its keys spent.
+    await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 20 * DOLLAR });
+    await setSpent(8 * DOLLAR, key_id);
+    await setSpent(7_999_999);
+    await run();
+    expect(await kindsOf(owner())).toEqual(['key_spend_limit_near']);
+    await setSpent(8 * DOLLAR);
+    await revokeKey(context, owner(), newer);
+    await revokeKey(context, owner(), key_id);
+    await run();
+    await setSpent(10 * DOLLAR, key_id);
+    await run();
+    expect(await kindsOf(owner())).toEqual(['spend_limit_near', 'key_spend_limit_near']);
   });
 
   test('a key without an end, a short-lived one, a rotated one and an ended one are not announced', async () => {

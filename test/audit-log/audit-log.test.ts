@@ -10,7 +10,7 @@ import {
   resendInvitation,
   revokeInvitation,
 } from '../../src/accounts/invitations.ts';
-import { createKey, revokeKey, setKeyExpiry } from '../../src/accounts/keys.ts';
+import { createKey, revokeKey, setKeyExpiry, setKeyLimit } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
 import { createOperator, setOperator } from '../../src/accounts/operators.ts';
 import {
@@ -250,6 +250,10 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
   },
   'key.expiry': {
     act: ({ context, key_id }, actor) => setKeyExpiry(context, actor, { key_id, expires_at_ms: null }),
+    may: MANAGERS,
+  },
+  'key.spend_limit': {
+    act: ({ context, key_id }, actor) => setKeyLimit(context, actor, { key_id, monthly_limit_micros: 5 }),
     may: MANAGERS,
   },
   'key.revoke': {

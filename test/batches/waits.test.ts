@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
-import { revokeKey } from '../../src/accounts/keys.ts';
+import { revokeKey, setKeyLimit } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
@@ -262,6 +262,17 @@ describe('a batch that cannot be paid for ends with the line to go on with', () 
       setSpendLimit(service.accounts, OPERATOR, { project_id, spend_limit_micros });
     await limit(505);
     const spent = await expectOnce(service, account, 'project_spend_limit', () => limit(null));
+    expect((await booksOf(service, account)).credit_micros).toBe(1_000_000 - spent);
+  });
+
+  test("for the key's spend limit", async () => {
+    const { service } = await start();
+    const account = await addRichlyLimited(service, 1_000_000);
+    const { key_id } = account;
+    const limit = (monthly_limit_micros: number | null) =>
+      setKeyLimit(service.accounts, OPERATOR, { key_id, monthly_limit_micros });
+    await limit(505);
+    const spent = await expectOnce(service, account, 'api_key_spend_limit', () => limit(null));
     expect((await booksOf(service, account)).credit_micros).toBe(1_000_000 - spent);
   });
 

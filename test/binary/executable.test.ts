@@ -387,6 +387,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['project', 'list'], 0],
       [['key', 'list'], 0],
       [['key', 'expire', second_key, '90d'], 0],
+      [['key', 'limit', second_key, '5'], 0],
       [['key', 'rotate', second_key, '--overlap', '1d'], 0],
       [['key', 'revoke', second_key], 0],
       [['project', 'archive', project], 0],

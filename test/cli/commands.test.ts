@@ -203,6 +203,32 @@ describe('the words of the command line', () => {
     expect(await json('key', 'list', '--project', project)).toMatchObject([{ id }, { name: 'Timed' }]);
   });
 
+  test('key create --monthly-limit, limit, and rotate, which keeps the limit', async () => {
+    const project = textField(await json('org', 'create', 'Key limits'), 'default_project_id');
+    const created = await json('key', 'create', project, 'Limited', '--monthly-limit', '20.5');
+    expect(created).toMatchObject({ monthly_limit_micros: 20_500_000 });
+    const id = textField(created, 'id');
+    const list = await run('key', 'list', '--project', project);
+    expect(list.stdout).toContain('SPENT THIS MONTH');
+    expect(list.stdout).toContain('20.500000');
+    expect((await run('key', 'limit', 'Limited', '3')).stdout).toBe(
+      `The monthly spend limit of ${id} is 3.000000.\n`,
+    );
+    const rotated = await json('key', 'rotate', 'Limited', '--overlap', 'none');
+    expect(rotated).toMatchObject({ monthly_limit_micros: 3_000_000 });
+    const second = textField(rotated, 'id');
+    expect(await json('key', 'limit', second, '4')).toEqual({ id: second, monthly_limit_micros: 4_000_000 });
+    expect(await json('key', 'list', '--project', project)).toMatchObject([
+      { id: second, monthly_limit_micros: 4_000_000, spent_this_month_micros: 0 },
+    ]);
+    expect((await run('key', 'limit', second, 'none')).stdout).toBe(
+      `The monthly spend limit of ${second} is none.\n`,
+    );
+    expect(await json('key', 'list', '--project', project)).toMatchObject([{ monthly_limit_micros: null }]);
+    // A revoked key has no limit of its own to change.
+    expect(await run('key', 'limit', id, '5')).toMatchObject({ code: 1 });
+  });
+
   test('credit refund and history', async () => {
     await json('org', 'create', 'Refunds');
     await json('org', 'credit', 'Refunds', '25');

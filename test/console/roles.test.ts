@@ -315,6 +315,19 @@ const ROWS: readonly Row[] = [
     given: () => ({ body: { expires_at_ms: null } }),
   },
   {
+    route: `POST ${IN}/keys/:key_id/limit`,
+    about: 'of somebody else',
+    may: MANAGERS,
+    given: () => ({ body: { monthly_limit_micros: 5 } }),
+  },
+  {
+    route: `POST ${IN}/keys/:key_id/limit`,
+    about: 'of their own',
+    may: KEY_MAKERS,
+    made_by: 'caller',
+    given: () => ({ body: { monthly_limit_micros: 5 } }),
+  },
+  {
     route: `POST ${IN}/keys/:key_id/rotate`,
     about: 'of somebody else',
     may: MANAGERS,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { EvaluationFailed } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
+import { setKeyLimit } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
 import { MovableClock } from '../support/clock.ts';
@@ -107,7 +108,7 @@ describe('Other errors carry only x-request-id', () => {
     await expectBare(await ask(service, key, { mode: 1 }), 'invalid_mode', 'mode');
   });
 
-  test('402 on Tier 0 and at the hold, 429 project_spend_limit', async () => {
+  test('402 on Tier 0 and at the hold, 429 project_spend_limit, and that of a key', async () => {
     await expectBare(
       await ask(service, (await addAccount(service, { credit_dollars: 0 })).key),
       'insufficient_credit',
@@ -117,6 +118,9 @@ describe('Other errors carry only x-request-id', () => {
     const spent = await addAccount(service);
     await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     await expectBare(await ask(service, spent.key), 'project_spend_limit');
+    const limited = await addAccount(service);
+    await setKeyLimit(service.accounts, OPERATOR, { key_id: limited.key_id, monthly_limit_micros: 0 });
+    await expectBare(await ask(service, limited.key), 'api_key_spend_limit');
   });
 
   test('503 before the model', async () => {

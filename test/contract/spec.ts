@@ -31,6 +31,7 @@ export const STATUS_OF_ADDED_CODE = {
   idempotency_key_in_use: 409,
   unsupported_encoding: 415,
   headers_too_large: 431,
+  api_key_spend_limit: 429,
   internal_error: 500,
   overloaded: 503,
 } as const;

@@ -51,6 +51,9 @@ test('a sound history passes, with the requests that are being served', async ()
   expect(formatAudit(report)).toEndWith('1 open holds\nThe audit is clean.');
 });
 
+/** The checks that see a wrong month of a key. */
+const MONTH_CHECKS = ['project_months_equal_ledger', 'api_key_months_equal_ledger'];
+
 /** Damage of every kind that no program of the service does, and the checks that must see it. */
 const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly string[]])[] = [
   [
@@ -81,23 +84,39 @@ const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly st
   [
     'a month that spent something else',
     'UPDATE project_months SET spent_micros = spent_micros + 1',
-    ['project_months_equal_ledger'],
+    MONTH_CHECKS,
   ],
   [
     'a month that holds something else',
     'UPDATE project_months SET held_micros = held_micros + 1',
+    MONTH_CHECKS,
+  ],
+  [
+    'a month of an earlier version, without keys, that spent something else',
+    `UPDATE ledger_entries SET api_key_id = NULL;
+      UPDATE project_months SET api_key_id = '', spent_micros = spent_micros + 1`,
     ['project_months_equal_ledger'],
   ],
-  ['a month that is lost', 'DELETE FROM project_months', ['project_months_equal_ledger']],
+  [
+    'a month that counts for another key',
+    "UPDATE project_months SET api_key_id = 'key_other'",
+    ['api_key_months_equal_ledger'],
+  ],
+  [
+    'a charge for another key than its hold',
+    "UPDATE ledger_entries SET api_key_id = 'key_other' WHERE kind = 'charge'",
+    ['api_key_months_equal_ledger'],
+  ],
+  ['a month that is lost', 'DELETE FROM project_months', MONTH_CHECKS],
   [
     'a hold without a month',
     "UPDATE ledger_entries SET month = NULL WHERE request_id = 'req_running'",
-    ['project_months_equal_ledger', 'entries_are_whole'],
+    [...MONTH_CHECKS, 'entries_are_whole'],
   ],
   [
     'a charge above its hold',
     "UPDATE ledger_entries SET credit_delta_micros = -20, held_delta_micros = -20 WHERE kind = 'charge'",
-    ['balance_equals_ledger', 'project_months_equal_ledger', 'hold_has_one_end', 'success_has_one_charge'],
+    ['balance_equals_ledger', ...MONTH_CHECKS, 'hold_has_one_end', 'success_has_one_charge'],
   ],
   [
     'a second end of a hold',
@@ -129,7 +148,7 @@ const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly st
   [
     'a hold that the balance could not cover',
     "UPDATE ledger_entries SET held_delta_micros = 600000 WHERE request_id = 'req_running'",
-    ['balance_equals_ledger', 'held_equals_open_holds', 'project_months_equal_ledger', 'hold_was_covered'],
+    ['balance_equals_ledger', 'held_equals_open_holds', ...MONTH_CHECKS, 'hold_was_covered'],
   ],
   [
     'a hold that is open after its request ended',

@@ -220,6 +220,7 @@ test('what was changed in what was checked before is found by a whole audit', as
   expect([...violationsOf(runAudit(history.db)).keys()]).toEqual([
     'balance_equals_ledger',
     'project_months_equal_ledger',
+    'api_key_months_equal_ledger',
     'checkpoint_equals_ledger',
   ]);
   expect(continueAudit(history.db, { now_ms: NOW_MS, whole: true }).ok).toBe(false);

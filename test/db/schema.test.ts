@@ -45,7 +45,12 @@ test.each(TABLES.map((table) => [table.name, table] as const))(
         name: column.name,
         type: column.getSQLType().toUpperCase(),
         notnull: column.notNull ? 1 : 0,
-        dflt_value: column.default === undefined ? null : String(column.default),
+        dflt_value:
+          typeof column.default === 'string'
+            ? `'${column.default}'`
+            : column.default === undefined
+              ? null
+              : String(column.default),
         pk: column.primary ? 1 : primary.indexOf(column.name) + 1,
       })),
     );

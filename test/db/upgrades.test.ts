@@ -7,7 +7,7 @@ import { backupNames } from '../../db/sqlite/backup.ts';
 import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
 import { bringUpToDate, knownMigrations, schemaVersion } from '../../db/sqlite/migrate.ts';
 import { lastWriter } from '../../db/sqlite/program-versions.ts';
-import { organizations, programVersions } from '../../db/sqlite/schema.ts';
+import { organizations, programVersions, projectMonths } from '../../db/sqlite/schema.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { PROGRAM_VERSION } from '../../src/cli/program-version.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
@@ -16,32 +16,12 @@ import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
+import { OLD_ROWS } from './old-rows.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-const AT_MS = Date.UTC(2026, 5, 15);
-
-/** Rows that all versions write alike: a payment, a charged request, and an open one. */
-const ROWS = [
-  `INSERT INTO organizations (id, name, tier, credit_micros, held_micros, open_holds, paid_micros, first_paid_at_ms, created_at_ms)
-    VALUES ('org_1', 'Old', 1, 24999993, 20, 1, 25000000, ${AT_MS}, ${AT_MS})`,
-  `INSERT INTO projects (id, organization_id, name, created_at_ms) VALUES ('proj_1', 'org_1', 'Default', ${AT_MS})`,
-  `INSERT INTO api_keys (id, project_id, name, secret_sha256, display_prefix, created_at_ms)
-    VALUES ('key_1', 'proj_1', 'Old key', 'aa', 'sk_svc_old', ${AT_MS})`,
-  `INSERT INTO payments (id, organization_id, provider, external_id, kind, amount_micros, status, created_at_ms, settled_at_ms)
-    VALUES ('pay_1', 'org_1', 'manual', 'pay_1', 'top_up', 25000000, 'completed', ${AT_MS}, ${AT_MS})`,
-  `INSERT INTO ledger_entries (id, organization_id, project_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id, request_id, month, payment_id, created_at_ms)
-    VALUES (1, 'org_1', NULL, 'top_up', 25000000, 0, NULL, NULL, NULL, 'pay_1', ${AT_MS}),
-      (2, 'org_1', 'proj_1', 'hold', 0, 20, NULL, 'req_1', '2026-06', NULL, ${AT_MS}),
-      (3, 'org_1', 'proj_1', 'charge', -7, -20, 2, NULL, '2026-06', NULL, ${AT_MS}),
-      (4, 'org_1', 'proj_1', 'hold', 0, 20, NULL, 'req_2', '2026-06', NULL, ${AT_MS})`,
-  "INSERT INTO project_months (project_id, month, spent_micros, held_micros) VALUES ('proj_1', '2026-06', 7, 20)",
-  `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status, questions, input_tokens, cost_micros, latency_ms)
-    VALUES ('req_1', ${AT_MS}, 'org_1', 'proj_1', 'key_1', 'decision-1', 'fast', '/v1/decisions', 200, 1, 70, 7, 1.5)`,
-];
-
 function fill(client: Database): void {
-  for (const row of ROWS) client.run(row);
+  for (const row of OLD_ROWS) client.run(row);
 }
 
 /** A data directory as the version with that many migrations left it. */
@@ -68,6 +48,9 @@ test.each(knownMigrations().map((_, index) => index + 1))(
     const report = runAudit(db);
     expect(report.checks.filter(({ violations }) => violations.length > 0)).toEqual([]);
     expect(report.open_holds).toBe(1);
+    // Spend of before belongs to the project, and to none of its keys.
+    const month = { project_id: 'proj_1', month: '2026-06', spent_micros: 7, api_key_id: '' };
+    expect(db.select().from(projectMonths).all()).toEqual([{ ...month, held_micros: 20 }]);
     db.$client.close();
 
     const service = await startTestService({ directory: path });
@@ -80,6 +63,10 @@ test.each(knownMigrations().map((_, index) => index + 1))(
       .all()
       .find(({ id }) => id === 'org_1');
     expect(old).toMatchObject({ credit_micros: 24_999_993, held_micros: 0, open_holds: 0 });
+    const months = service.db.select().from(projectMonths).all();
+    expect(months.filter(({ project_id }) => project_id === 'proj_1')).toEqual([
+      { ...month, held_micros: 0 },
+    ]);
     await service.close();
     const served = openDatabase(join(path, 'tds.sqlite'));
     expect(runAudit(served, { ended_before_ms: Date.now() + 1 }).ok).toBe(true);
@@ -87,6 +74,31 @@ test.each(knownMigrations().map((_, index) => index + 1))(
     directory.remove();
   },
 );
+
+test('an update that adds kinds of alerts keeps the alerts, their recipients and their numbers', () => {
+  const directory = directoryOf(3);
+  const { $client: before } = connectDatabase(join(directory.path, 'tds.sqlite'));
+  const rows = (client: Database) => [
+    client.query('SELECT * FROM alerts').all(),
+    client.query('SELECT * FROM alert_recipients').all(),
+    client.query("SELECT seq FROM sqlite_sequence WHERE name = 'alerts'").all(),
+  ];
+  before.run(
+    "INSERT INTO users (id, email, name, created_at_ms) VALUES ('user_1', 'a@example.com', 'Ada', 1)",
+  );
+  before.run(`INSERT INTO alerts (id, organization_id, kind, subject_id, limit_micros, created_at_ms)
+    VALUES (7, 'org_1', 'credit_low', 'org_1', 5, 1)`);
+  before.run('INSERT INTO alert_recipients (alert_id, user_id, mail_due_ms) VALUES (7, ?, 2)', ['user_1']);
+  const stored = rows(before);
+  before.close();
+  const { $client: after } = openDataDirectory(directory.path, { create: false });
+  expect(rows(after)).toEqual(stored);
+  after.run("UPDATE alerts SET kind = 'key_spend_limit_near'");
+  after.run('DELETE FROM alerts');
+  expect(after.query('SELECT * FROM alert_recipients').all()).toEqual([]);
+  after.close();
+  directory.remove();
+});
 
 test('a database names the versions that wrote it; an older one refuses a newer schema and names both', async () => {
   const directory = directoryOf(1);

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
+import { createKey, rotateKey, setKeyLimit } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { DAY_MS } from '../../src/time/clock.ts';
 import { type ErrorBody, expectAnyError, expectDecision } from '../contract/expectations.ts';
 import { closeAudited } from '../support/money.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
@@ -146,6 +148,25 @@ describe('a refusal says what to change', () => {
       message:
         'The project "Default" has reached its monthly spend limit of 0.000000 US dollars. It starts anew with the next UTC month.',
     });
+  });
+
+  test('api_key_spend_limit: the key and its limit, for the spend of all keys of its rotations, and no other key', async () => {
+    const { key, key_id, project_id } = await addAccount(service);
+    const { usage } = await expectDecision(await post(service, key, SMALL_REQUEST));
+    const rotated = await rotateKey(service.accounts, OPERATOR, { key_id, overlap_ms: DAY_MS });
+    // Exactly one request more would fit if the spend of the first key did not count.
+    const monthly_limit_micros = Math.round(usage.cost_usd * 1_000_000);
+    await setKeyLimit(service.accounts, OPERATOR, { key_id: rotated.id, monthly_limit_micros });
+    for (const of_rotation of [key, rotated.key]) {
+      expect(await errorOf(await post(service, of_rotation, SMALL_REQUEST))).toMatchObject({
+        code: 'api_key_spend_limit',
+        message: `The API key "${rotated.name}" has reached its monthly spend limit of ${usage.cost_usd.toFixed(6)} US dollars. It starts anew with the next UTC month.`,
+      });
+    }
+    const other = await createKey(service.accounts, OPERATOR, { project_id, name: 'Other' });
+    await expectDecision(await post(service, other.key, SMALL_REQUEST));
+    await setKeyLimit(service.accounts, OPERATOR, { key_id, monthly_limit_micros: 2 * monthly_limit_micros });
+    await expectDecision(await post(service, rotated.key, SMALL_REQUEST));
   });
 
   test('rate_limit_exceeded: which limit, and for tokens what the request needs and what is left', async () => {

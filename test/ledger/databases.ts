@@ -19,7 +19,7 @@ import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import type { AuditReport } from '../../src/store/audit-report.ts';
 import type { Books, BooksEvents } from '../../src/store/books.ts';
-import type { Hold, HoldRequest } from '../../src/store/hold.ts';
+import type { Hold, HoldRequest, HoldResult } from '../../src/store/hold.ts';
 import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
 import type { MovementReader } from '../../src/store/movement-reader.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -109,6 +109,16 @@ export abstract class LedgerDatabase implements AsyncDisposable {
   request(request_id: string, amount_micros: number, at_ms = NOW_MS): HoldRequest {
     const { organization_id, project_id } = this.account;
     return { organization_id, project_id, request_id, amount_micros, at_ms };
+  }
+
+  limitKey(monthly_limit_micros: number | null, { api_key_id } = this.account): Promise<void> {
+    return this.store.keys.setMonthlyLimit(api_key_id, monthly_limit_micros);
+  }
+
+  /** Asks for a hold that counts for the account's key. */
+  holdOfKey(request_id: string, amount_micros: number, at_ms = NOW_MS): Promise<HoldResult> {
+    const { api_key_id } = this.account;
+    return this.books.hold({ ...this.request(request_id, amount_micros, at_ms), api_key_id });
   }
 
   async hold(request_id: string, amount_micros = HELD_MICROS, at_ms = NOW_MS): Promise<Hold> {

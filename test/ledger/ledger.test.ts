@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { rejection } from '../support/rejection.ts';
 import { LEDGER_DATABASES, openLedger } from './databases.ts';
-import { usageOf } from './support.ts';
+import { COST_MICROS, HELD_MICROS, usageOf } from './support.ts';
 
 const JANUARY_MS = Date.UTC(2026, 0, 31, 23, 59, 59, 999);
 
@@ -44,7 +44,88 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     // The clock of the books is in May.
     await setup.charge(await setup.hold('req_1', 9, JANUARY_MS), 'req_1', 4);
     const { project_id } = setup.account;
-    expect(await setup.months()).toEqual([{ project_id, month: '2026-01', spent_micros: 4, held_micros: 0 }]);
+    expect(await setup.months()).toEqual([
+      { project_id, month: '2026-01', spent_micros: 4, held_micros: 0, api_key_id: '' },
+    ]);
+  });
+
+  test('a key with a limit is refused a hold that its charges and open holds leave no room for, which writes nothing', async () => {
+    await using setup = await openLedger(database, 1_000);
+    await setup.limitKey(10);
+    const limited = {
+      held: false,
+      refusal: 'api_key_spend_limit',
+      api_key: 'key_acme',
+      monthly_limit_micros: 10,
+    } as const;
+    const first = await setup.holdOfKey('req_1', 6, JANUARY_MS);
+    const second = await setup.holdOfKey('req_2', 4, JANUARY_MS);
+    if (!first.held || !second.held) throw new Error('refused');
+    const before = await setup.stored();
+    expect(await setup.holdOfKey('req_3', 1, JANUARY_MS)).toEqual(limited);
+    expect(await setup.stored()).toEqual(before);
+    // Holds of other keys of the project do not count, and a release makes room again.
+    await setup.release(await setup.hold('req_4', 500, JANUARY_MS), 'req_4');
+    await setup.release(second.hold, 'req_2');
+    await setup.charge(first.hold, 'req_1', 2);
+    expect(await setup.holdOfKey('req_5', 9, JANUARY_MS)).toEqual(limited);
+    const third = await setup.holdOfKey('req_6', 8, JANUARY_MS);
+    if (!third.held) throw new Error('refused');
+    await setup.charge(third.hold, 'req_6', 8);
+    // Even a hold of nothing is refused where the limit is spent, until the next month.
+    expect(await setup.holdOfKey('req_7', 0, JANUARY_MS)).toEqual(limited);
+    expect(await setup.holdOfKey('req_8', 10, JANUARY_MS + 1)).toMatchObject({ held: true });
+    await setup.limitKey(null);
+    expect(await setup.holdOfKey('req_9', 900, JANUARY_MS)).toMatchObject({ held: true });
+    const months = (await setup.months()).map(({ month, api_key_id, spent_micros, held_micros }) => [
+      [month, api_key_id],
+      [spent_micros, held_micros],
+    ]);
+    expect(new Map(months.map(([key, amounts]) => [key?.join(' '), amounts]))).toEqual(
+      new Map([
+        ['2026-01 ', [0, 0]],
+        ['2026-01 key_acme', [10, 900]],
+        ['2026-02 key_acme', [0, 10]],
+      ]),
+    );
+    expect((await setup.audit()).ok).toBe(true);
+  });
+
+  test('the limit of the project is checked before the limit of the key, and that before the credit', async () => {
+    await using setup = await openLedger(database, 1);
+    await setup.limit(setup.account, 5);
+    await setup.limitKey(5);
+    const refusal = async () => await setup.holdOfKey('req_1', 6);
+    expect(await refusal()).toMatchObject({ refusal: 'project_spend_limit' });
+    await setup.limit(setup.account, null);
+    expect(await refusal()).toMatchObject({ refusal: 'api_key_spend_limit' });
+    await setup.limitKey(null);
+    expect(await refusal()).toMatchObject({ refusal: 'insufficient_credit' });
+  });
+
+  test('of many holds at once exactly as many are placed as the limit of the key covers, also after a crash', async () => {
+    await using setup = await openLedger(database);
+    await setup.limitKey(5 * HELD_MICROS);
+    const ask = async (round: string) => {
+      const requests = Array.from({ length: 40 }, (_, number) => `req_${round}_${number}`);
+      const results = await Promise.all(requests.map((id) => setup.holdOfKey(id, HELD_MICROS)));
+      return results.flatMap((result, index) =>
+        result.held ? [{ hold: result.hold, request_id: requests[index] ?? '' }] : [],
+      );
+    };
+    const placed = await ask('first');
+    expect(placed).toHaveLength(5);
+    await Promise.all(placed.slice(2).map(({ hold, request_id }) => setup.charge(hold, request_id)));
+    await setup.crash();
+    expect(await setup.books.recover()).toBe(2);
+    const spent_micros = 3 * COST_MICROS;
+    const room = Math.floor((5 * HELD_MICROS - spent_micros) / HELD_MICROS);
+    const again = await ask('second');
+    expect(again).toHaveLength(room);
+    const of_key = (await setup.months()).filter(({ api_key_id }) => api_key_id !== '');
+    expect(of_key).toMatchObject([{ spent_micros, held_micros: room * HELD_MICROS }]);
+    await Promise.all(again.map(({ hold, request_id }) => setup.release(hold, request_id)));
+    await setup.expectSettled(3);
   });
 
   test('a refund can bring the balance below zero, and then nothing can be held', async () => {

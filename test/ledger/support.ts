@@ -192,8 +192,7 @@ export class LedgerSetup extends TemporaryDatabase {
   }
 
   async hold(request_id: string): Promise<Hold> {
-    const { organization_id, project_id } = this.account;
-    const request = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms: NOW_MS };
+    const request = { ...this.account, request_id, amount_micros: HELD_MICROS, at_ms: NOW_MS };
     const answer = await this.books.hold(request);
     if (!answer.held) throw new Error(answer.refusal);
     return answer.hold;

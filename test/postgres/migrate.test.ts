@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
+import { runAudit } from '../../db/postgres/audit.ts';
 import type { Executor } from '../../db/postgres/connection.ts';
 import {
   bringUpToDate,
@@ -10,7 +11,9 @@ import {
   schemaState,
   schemaVersion,
 } from '../../db/postgres/migrate.ts';
+import { projectMonths } from '../../db/postgres/schema.ts';
 import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
+import { OLD_ROWS } from '../db/old-rows.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 import { rejection } from '../support/rejection.ts';
@@ -125,6 +128,23 @@ describe.skipIf(isPostgresMissing())('the schema of PostgreSQL', () => {
     expect(await bringUpToDate(db, migrations(1))).toBe('new');
     expect(await schemaState(db, migrations(1))).toBe('current');
   });
+
+  test.each(knownMigrations().map((_, index) => index + 1))(
+    'with the first %d migrations is brought up to date with its books, months and open holds',
+    async (count) => {
+      await using database = await testDatabase({ empty: true });
+      const { db } = await database.connect({ connections: 2 });
+      await bringUpToDate(db, knownMigrations().slice(0, count));
+      for (const row of OLD_ROWS) await db.execute(sql.raw(row));
+      await bringUpToDate(db);
+      const report = await runAudit(db);
+      expect(report.checks.filter(({ violations }) => violations.length > 0)).toEqual([]);
+      expect(report.open_holds).toBe(1);
+      expect(await db.select().from(projectMonths)).toEqual([
+        { project_id: 'proj_1', month: '2026-06', spent_micros: 7, held_micros: 20, api_key_id: '' },
+      ]);
+    },
+  );
 
   test('is as before when a migration fails, or when the connection breaks in the middle', async () => {
     await using database = await testDatabase({ empty: true });

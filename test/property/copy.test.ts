@@ -22,7 +22,7 @@ import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { AccountError } from '../../src/access/errors.ts';
 import { invite } from '../../src/accounts/invitations.ts';
-import { createKey, revokeKey } from '../../src/accounts/keys.ts';
+import { createKey, revokeKey, rotateKey } from '../../src/accounts/keys.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { createOrganization, setSuspended, setTierSettings } from '../../src/accounts/organizations.ts';
 import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';
@@ -192,8 +192,13 @@ class History extends TemporaryDatabase {
       case 'key': {
         const project = this.#project(step.pick);
         const { project_id } = project;
-        const { id } = await createKey(context, OPERATOR, { project_id, name: step.name });
+        const { id } = await createKey(context, OPERATOR, {
+          project_id,
+          name: step.name,
+          monthly_limit_micros: step.pick % 2 === 1 ? 1_000_000 * step.pick : null,
+        });
         this.#keys.push({ ...project, api_key_id: id });
+        if (step.pick % 3 === 0) await rotateKey(context, OPERATOR, { key_id: id, overlap_ms: HOUR_MS });
         if (step.is_revoked) await revokeKey(context, OPERATOR, id);
         return;
       }
@@ -245,10 +250,10 @@ class History extends TemporaryDatabase {
   async #request({ pick, amount, status, latency_ms }: Extract<Step, { kind: 'request' }>): Promise<void> {
     const key = this.#keys[pick % this.#keys.length];
     if (key === undefined) return;
-    const { organization_id, project_id, api_key_id } = key;
+    const { api_key_id } = key;
     const request_id = `req_${this.#serial}`;
     const at_ms = this.#clock.now_ms();
-    const asked = { organization_id, project_id, request_id, amount_micros: amount, at_ms };
+    const asked = { ...key, request_id, amount_micros: amount, at_ms };
     const claim = { api_key_id, key_hash: `key of ${request_id}`, body_hash: 'body' };
     const answer = await this.#books.hold({ ...asked, claim });
     if (!answer.held) return;

@@ -41,7 +41,10 @@ const step = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       kind: kind('hold'),
-      requests: fc.array(fc.record({ project: index, amount }), { minLength: 1, maxLength: 4 }),
+      requests: fc.array(fc.record({ project: index, amount, counts_for_key: fc.boolean() }), {
+        minLength: 1,
+        maxLength: 4,
+      }),
     }),
   },
   { weight: 5, arbitrary: fc.record({ kind: kind('charge'), hold: index, cost: amount }) },
@@ -60,6 +63,7 @@ const step = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: kind('limit'), project: index, limit: fc.option(amount) }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('limit_key'), project: index, limit: fc.option(amount) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
@@ -70,18 +74,23 @@ interface ModelOrganization {
   first_paid_at_ms: number | null;
   tier: number;
 }
-interface ModelProject {
-  readonly owner: number;
-  limit: number | null;
+interface ModelMonths {
   /** By month. */
   readonly spent: Map<string, number>;
   readonly held: Map<string, number>;
+}
+interface ModelProject extends ModelMonths {
+  readonly owner: number;
+  limit: number | null;
+  /** Of the requests that count for the key of the organization. */
+  readonly of_key: ModelMonths;
 }
 interface ModelHold {
   readonly hold: Hold;
   readonly request_id: string;
   readonly owner: number;
   readonly project: number;
+  readonly counts_for_key: boolean;
 }
 
 /** Each tier's condition, highest first: the total paid in dollars, and the days since the first payment. */
@@ -113,6 +122,8 @@ class History {
   #recorded = 0;
   readonly #organizations: ModelOrganization[] = [];
   readonly #projects: ModelProject[] = [];
+  /** By the number of the organization. */
+  readonly #key_limits = new Map<number, number | null>();
   #open: ModelHold[] = [];
   readonly #ended: ModelHold[] = [];
 
@@ -123,7 +134,8 @@ class History {
       const owner = Math.floor(project / PROJECTS);
       if (project % PROJECTS === 0)
         this.#organizations.push({ credit: 0, held: 0, paid: 0, first_paid_at_ms: null, tier: 0 });
-      this.#projects.push({ owner, limit: null, spent: new Map(), held: new Map() });
+      const of_key = { spent: new Map(), held: new Map() };
+      this.#projects.push({ owner, limit: null, spent: new Map(), held: new Map(), of_key });
     }
   }
 
@@ -175,6 +187,8 @@ class History {
         return this.#prune(step.hours_ago, step.batch_requests);
       case 'limit':
         return this.#limit(step.project, step.limit);
+      case 'limit_key':
+        return this.#limitKey(step.project, step.limit);
     }
   }
 
@@ -217,17 +231,22 @@ class History {
       })),
     ).toEqual(this.#organizations);
     const months = await this.#database.months();
-    for (const { project_id, month, spent_micros, held_micros } of months) {
-      const model = this.#projects[this.#accounts.findIndex((account) => account.project_id === project_id)];
-      expect([spent_micros, held_micros]).toEqual([
-        model?.spent.get(month) ?? 0,
-        model?.held.get(month) ?? 0,
-      ]);
+    for (const { project_id, month, api_key_id, spent_micros, held_micros } of months) {
+      const project =
+        this.#projects[this.#accounts.findIndex((account) => account.project_id === project_id)];
+      const expected = (['spent', 'held'] as const).map((amount) => {
+        const of_key = project?.of_key[amount].get(month) ?? 0;
+        return api_key_id === '' ? (project?.[amount].get(month) ?? 0) - of_key : of_key;
+      });
+      expect([spent_micros, held_micros]).toEqual(expected);
     }
     const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
     expect(sum(months.map(({ spent_micros }) => spent_micros))).toBe(
       sum(this.#projects.flatMap(({ spent }) => [...spent.values()])),
     );
+    expect(
+      sum(months.filter(({ api_key_id }) => api_key_id !== '').map(({ spent_micros }) => spent_micros)),
+    ).toBe(sum(this.#projects.flatMap(({ of_key }) => [...of_key.spent.values()])));
     const report = await this.#database.audit();
     expect(report.checks.filter((check) => check.violations.length > 0)).toEqual([]);
     expect(report.open_holds).toBe(this.#open.length);
@@ -276,37 +295,50 @@ class History {
   }
 
   /** Several requests in one event-loop turn: they see each other's holds. */
-  async #hold(requests: readonly { readonly project: number; readonly amount: number }[]): Promise<void> {
+  async #hold(requests: Extract<Step, { kind: 'hold' }>['requests']): Promise<void> {
     const month = monthOf(this.#now_ms);
-    const asked = requests.map(({ project: pick, amount: amount_micros }) => {
+    const asked = requests.map(({ project: pick, amount: amount_micros, counts_for_key }) => {
       const project = pick % this.#projects.length;
-      const { organization_id, project_id } = this.#account(project);
+      const { organization_id, project_id, api_key_id } = this.#account(project);
       const request_id = this.#id('req');
-      const request = { organization_id, project_id, request_id, amount_micros, at_ms: this.#now_ms };
-      return { project, amount_micros, request_id, request };
+      const request = {
+        organization_id,
+        project_id,
+        request_id,
+        amount_micros,
+        at_ms: this.#now_ms,
+        ...(counts_for_key ? { api_key_id } : {}),
+      };
+      return { project, amount_micros, request_id, request, counts_for_key };
     });
     const answers = asked.map(({ request, ...one }) => ({
       ...one,
       result: this.#database.books.hold(request),
     }));
-    for (const { project, amount_micros, request_id, result } of answers) {
+    for (const { project, amount_micros, request_id, result, counts_for_key } of answers) {
       const answer = await result;
-      const refusal = this.#refusal(project, amount_micros, month);
+      const refusal = this.#refusal(project, amount_micros, month, counts_for_key);
       expect(answer).toMatchObject(refusal ?? { held: true });
       if (!answer.held) continue;
       const model = this.#project(project);
       this.#organization(model.owner).model.held += amount_micros;
       add(model.held, month, amount_micros);
-      this.#open.push({ hold: answer.hold, request_id, owner: model.owner, project });
+      if (counts_for_key) add(model.of_key.held, month, amount_micros);
+      this.#open.push({ hold: answer.hold, request_id, owner: model.owner, project, counts_for_key });
     }
   }
 
-  #refusal(project: number, amount_micros: number, month: string) {
-    const { limit, owner, ...counters } = this.#project(project);
-    const spent = counters.spent.get(month) ?? 0;
-    const held = counters.held.get(month) ?? 0;
-    if (limit !== null && (spent >= limit || spent + held + amount_micros > limit))
+  #refusal(project: number, amount_micros: number, month: string, counts_for_key: boolean) {
+    const { limit, owner, of_key, ...counters } = this.#project(project);
+    const isAbove = (limit: number, months: ModelMonths) => {
+      const spent = months.spent.get(month) ?? 0;
+      return spent >= limit || spent + (months.held.get(month) ?? 0) + amount_micros > limit;
+    };
+    if (limit !== null && isAbove(limit, counters))
       return { held: false, refusal: 'project_spend_limit', spend_limit_micros: limit };
+    const key_limit = counts_for_key ? (this.#key_limits.get(owner) ?? null) : null;
+    if (key_limit !== null && isAbove(key_limit, of_key))
+      return { held: false, refusal: 'api_key_spend_limit', monthly_limit_micros: key_limit };
     const { model } = this.#organization(owner);
     const available_micros = model.credit - model.held;
     return available_micros < amount_micros
@@ -364,6 +396,12 @@ class History {
     await this.#database.limit(this.#account(project), limit);
   }
 
+  async #limitKey(pick: number, limit: number | null): Promise<void> {
+    const project = pick % this.#projects.length;
+    this.#key_limits.set(this.#project(project).owner, limit);
+    await this.#database.limitKey(limit, this.#account(project));
+  }
+
   #usage(taken: ModelHold, status: number, cost_micros: number): UsageRow {
     return usageOf(this.#account(taken.project), taken.request_id, this.#now_ms, status, cost_micros);
   }
@@ -373,9 +411,11 @@ class History {
     const { model } = this.#organization(taken.owner);
     model.credit -= cost_micros;
     model.held -= amount_micros;
-    const { spent, held } = this.#project(taken.project);
-    add(spent, month, cost_micros);
-    add(held, month, -amount_micros);
+    const project = this.#project(taken.project);
+    for (const { spent, held } of taken.counts_for_key ? [project, project.of_key] : [project]) {
+      add(spent, month, cost_micros);
+      add(held, month, -amount_micros);
+    }
     this.#ended.push(taken);
   }
 

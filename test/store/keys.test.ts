@@ -4,6 +4,9 @@ import { turns } from '../support/event-loop.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 import { BYTEWISE, hashOf, newKey, newOrganization, newProject, newUser, SHUFFLED } from './rows.ts';
 
+/** The month whose spend is listed. */
+const MONTH = '2026-01';
+
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
 
 describe.each(DATABASES)('keys in $name', ({ open }) => {
@@ -26,7 +29,8 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
   const add = async (...key_ids: string[]) => {
     for (const id of key_ids) await keys.insertKey(newKey(id, 'p'));
   };
-  const list = async (filter: Partial<KeyFilter> = {}) => await keys.listKeys({ revoked: false, ...filter });
+  const list = async (filter: Partial<KeyFilter> = {}) =>
+    await keys.listKeys({ revoked: false, month: MONTH, ...filter });
 
   describe('a key', () => {
     test('is listed as it was inserted, with its project, its organization and who made it', async () => {
@@ -45,6 +49,8 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
         last_used_at_ms: null,
         revoked_at_ms: null,
         expires_at_ms: null,
+        monthly_limit_micros: null,
+        spent_this_month_micros: 0,
       };
       expect(await list()).toEqual([listed]);
       expect(await keys.findHash('k')).toBe(hashOf('k'));
@@ -109,6 +115,8 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
         created_by_user_id: null,
         revoked_at_ms: null,
         expires_at_ms: null,
+        first_key_id: 'k',
+        monthly_limit_micros: null,
       });
       await keys.revokeKey('own', 9);
       expect(await keys.findOwner('own')).toEqual({
@@ -118,6 +126,8 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
         created_by_user_id: 'ada',
         revoked_at_ms: 9,
         expires_at_ms: null,
+        first_key_id: 'own',
+        monthly_limit_micros: null,
       });
     });
 
@@ -172,21 +182,21 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
       await keys.insertKey(newKey('foreign', 'q'));
       await keys.revokeKey('foreign', 10);
       const order = ['last', ...BYTEWISE.toReversed(), 'first'];
-      expect(ids(await keys.revokedKeysOf('org', null, 100))).toEqual(order);
-      expect(ids(await keys.revokedKeysOf('org', null, 2))).toEqual(order.slice(0, 2));
+      expect(ids(await keys.revokedKeysOf('org', null, 100, MONTH))).toEqual(order);
+      expect(ids(await keys.revokedKeysOf('org', null, 2, MONTH))).toEqual(order.slice(0, 2));
       for (const [index, id] of order.entries()) {
-        expect(ids(await keys.revokedKeysOf('org', id, 3))).toEqual(order.slice(index + 1, index + 4));
+        expect(ids(await keys.revokedKeysOf('org', id, 3, MONTH))).toEqual(order.slice(index + 1, index + 4));
       }
-      expect(ids(await keys.revokedKeysOf('other', null, 100))).toEqual(['foreign']);
+      expect(ids(await keys.revokedKeysOf('other', null, 100, MONTH))).toEqual(['foreign']);
     });
 
     test('go on behind a revoked key only', async () => {
       await add('active', 'revoked');
       await keys.revokeKey('revoked', 9);
       for (const after of ['nothing', 'active', 'revoked\u0000']) {
-        expect(await keys.revokedKeysOf('org', after, 100)).toEqual([]);
+        expect(await keys.revokedKeysOf('org', after, 100, MONTH)).toEqual([]);
       }
-      expect(await keys.revokedKeysOf('nobody', null, 100)).toEqual([]);
+      expect(await keys.revokedKeysOf('nobody', null, 100, MONTH)).toEqual([]);
     });
   });
 
@@ -228,6 +238,7 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
       await add('k');
       const active = {
         key_id: 'k',
+        first_key_id: null,
         secret_sha256: hashOf('k'),
         project_id: 'p',
         organization_id: 'org',
@@ -425,8 +436,8 @@ describe.each(others)('keys in $name, where transactions of others take their ti
       });
       expect(await keys.writeLastUsed(() => uses)).toEqual(uses);
       const listed = [
-        ...(await keys.listKeys({ revoked: true })),
-        ...(await keys.listKeys({ revoked: false })),
+        ...(await keys.listKeys({ revoked: true, month: MONTH })),
+        ...(await keys.listKeys({ revoked: false, month: MONTH })),
       ];
       expect(listed).toMatchObject([
         { id: 'a', revoked_at_ms: 1, last_used_at_ms: 5 },

@@ -42,6 +42,8 @@ export const newKey = (id: string, project_id: string, values: Partial<NewKey> =
   created_by_user_id: null,
   created_at_ms: 1_000,
   expires_at_ms: null,
+  first_key_id: null,
+  monthly_limit_micros: null,
   ...values,
 });
 

@@ -10,6 +10,8 @@ const KindSchema = Type.Union([
   Type.Literal('credit_low'),
   Type.Literal('spend_limit_near'),
   Type.Literal('spend_limit_reached'),
+  Type.Literal('key_spend_limit_near'),
+  Type.Literal('key_spend_limit_reached'),
   Type.Literal('tier_changed'),
   Type.Literal('payment_credited'),
   Type.Literal('key_expires'),

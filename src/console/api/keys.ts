@@ -8,9 +8,10 @@ import {
   revokeKey,
   rotateKey,
   setKeyExpiry,
+  setKeyLimit,
 } from '../../accounts/keys.ts';
 import type { ListedKey } from '../../store/key-records.ts';
-import { answerOf, Done, Id, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import { answerOf, Done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf, requireProjectOf } from './within-organization.ts';
@@ -27,6 +28,8 @@ const Key = answerOf({
   last_used_at_ms: nullable(Time),
   revoked_at_ms: nullable(Time),
   expires_at_ms: nullable(Time),
+  monthly_limit_micros: nullable(Micros),
+  spent_this_month_micros: Micros,
 });
 
 const Secret = answerOf({ id: Type.String(), key: Type.String() });
@@ -40,7 +43,7 @@ const KeyList = answerOf({
 const KeyParams = Type.Object({ organization_id: Id, key_id: Id });
 
 /**
- * Returns the routes of an organization's API keys: list, create, rotate, expire, revoke. Only the response to its
+ * Returns the routes of an organization's API keys: list, create, rotate, expire, limit, revoke. Only the response to its
  * creation has a key's secret.
  */
 export function keyRoutes(services: ConsoleServices) {
@@ -75,6 +78,7 @@ export function keyRoutes(services: ConsoleServices) {
           project_id: Id,
           name: Name,
           expires_at_ms: Type.Optional(nullable(Time)),
+          monthly_limit_micros: Type.Optional(nullable(Micros)),
         }),
         response: Secret,
       },
@@ -87,6 +91,19 @@ export function keyRoutes(services: ConsoleServices) {
         return { done: true } as const;
       },
       { params: KeyParams, body: Type.Object({ expires_at_ms: nullable(Time) }), response: Done },
+    )
+    .post(
+      '/:key_id/limit',
+      async ({ actor, params, body: { monthly_limit_micros } }) => {
+        await requireKeyOf(services.store, actor, params, 'see');
+        await setKeyLimit(services, actor, { key_id: params.key_id, monthly_limit_micros });
+        return { done: true } as const;
+      },
+      {
+        params: KeyParams,
+        body: Type.Object({ monthly_limit_micros: nullable(Micros) }),
+        response: Done,
+      },
     )
     .post(
       '/:key_id/rotate',

@@ -4,9 +4,10 @@ import { createKey, listKeys } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createOrganization } from '../../../src/accounts/organizations.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
+import { creditByHand } from '../../../src/payments/credit.ts';
 import { startOfMonth_ms } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
-import { post } from '../../support/requests.ts';
+import { post, SMALL_REQUEST } from '../../support/requests.ts';
 import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
@@ -68,7 +69,7 @@ describe.skipIf(program === null)('the page of keys', () => {
       'Ada Lovelace',
       expect.stringMatching(LATELY),
       'Never',
-      '$0.00',
+      '$0.00: change the monthly limit of Shop server',
       'Never: change when Shop server expires',
       'Rotate…Revoke…',
     ]);
@@ -254,8 +255,9 @@ describe.skipIf(program === null)('the page of keys', () => {
     add(small, 320, start_ms - 2_000);
     await using opened = await visit(browser, made, pathOf(organization_id), { person: ada });
     const { page } = opened;
-    await page.getByRole('cell', { name: '$0.02', exact: true }).waitFor();
-    const spendOf = (name: string) => page.getByRole('row', { name }).getByRole('cell').nth(6).textContent();
+    await page.getByRole('cell', { name: '$0.02' }).waitFor();
+    const spendOf = (name: string) =>
+      page.getByRole('row', { name }).getByRole('cell').nth(6).locator('.number').textContent();
     expect([await spendOf('Idle'), await spendOf('Small'), await spendOf('Large')]).toEqual([
       '$0.00',
       '<$0.01',
@@ -265,6 +267,53 @@ describe.skipIf(program === null)('the page of keys', () => {
     expect(await page.locator('tbody td.name').allTextContents()).toEqual(['Idle', 'Small', 'Large']);
     await page.getByRole('button', { name: 'This month' }).click();
     expect(await page.locator('tbody td.name').allTextContents()).toEqual(['Large', 'Small', 'Idle']);
+  });
+
+  test('a key is created with a monthly limit, is refused at it, and gets another, none, and one that is no amount', async () => {
+    const { accounts } = made.service;
+    const lim = await addPerson(made, { email: 'lim@example.com', name: 'Lim Its' });
+    const { organization_id } = lim;
+    await creditByHand(accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
+    await using opened = await visit(browser, made, pathOf(organization_id), { person: lim });
+    const { page } = opened;
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Create key', disabled: false }).click();
+    await dialog.getByLabel('Name').fill('Careful job');
+    await dialog.getByLabel('Monthly spend limit').fill('0.000001');
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.getByRole('heading', { name: 'Copy the key now' }).waitFor();
+    const key = (await dialog.locator('.copy-text code').textContent()) ?? '';
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    const spend = page.getByRole('row', { name: 'Careful job' }).locator('.number');
+    await spend.getByText('$0.00 of <$0.01').waitFor();
+    expect(await (await post(made.service, key, SMALL_REQUEST)).json()).toMatchObject({
+      error: { code: 'api_key_spend_limit' },
+    });
+
+    const change = page.getByRole('button', { name: 'change the monthly limit of Careful job' });
+    await change.click();
+    const field = dialog.getByLabel('Monthly spend limit');
+    expect(await field.inputValue()).toBe('0.000001');
+    await field.fill('plenty');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('Enter an amount such as 25 or 12.50.').waitFor();
+    await field.fill('12.50');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Careful job has another limit.').waitFor();
+    await spend.getByText('$0.00 of $12.50').waitFor();
+    expect((await post(made.service, key, SMALL_REQUEST)).status).toBe(200);
+    await page.reload();
+    await spend.getByText('<$0.01 of $12.50').waitFor();
+
+    await change.click();
+    await field.fill('');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Careful job has no limit.').waitFor();
+    await spend.getByText('of').waitFor({ state: 'detached' });
+    const [listed] = await listKeys(accounts, OPERATOR, { organization_id });
+    expect(listed?.monthly_limit_micros).toBe(null);
+    expect(listed?.spent_this_month_micros).toBeGreaterThan(0);
+    expect(opened.complaints).toEqual([]);
   });
 
   test.each(VIEWS.map((view) => [view.name, view] as const))(

@@ -3,7 +3,9 @@ import { api, call } from '../client.ts';
 import { Dialog } from '../components/dialog.tsx';
 import { Select } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
+import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { showToast } from '../components/toast.tsx';
+import { enteredAmount } from '../entered-amount.ts';
 import { type CreatedKey, ShownOnce } from './create-key-dialog.tsx';
 import { expiryOf, LifetimeField, OVERLAPS } from './expiry.tsx';
 import type { Key } from './key-columns.tsx';
@@ -36,6 +38,37 @@ export function ExpiryDialog({ organization_id, changed, onChanged, onClose }: C
           }}
         >
           <LifetimeField />
+        </Form>
+      )}
+    </Dialog>
+  );
+}
+
+/** A dialog that changes what a key and those that replace it may spend in a month. */
+export function LimitDialog({ organization_id, changed, onChanged, onClose }: ChangeKeyProps) {
+  return (
+    <Dialog title="What may this key spend?" is_open={changed !== undefined} onClose={onClose}>
+      {changed !== undefined && (
+        <Form
+          submit="Save"
+          fields={[LIMIT_FIELD]}
+          onCancel={onClose}
+          onSubmit={async (values) => {
+            const monthly_limit_micros = enteredAmount(values.text(LIMIT_FIELD), LIMIT_FIELD);
+            await call(
+              api
+                .organizations({ organization_id })
+                .keys({ key_id: changed.id })
+                .limit.post({ monthly_limit_micros }),
+            );
+            await onChanged();
+            showToast(
+              `${changed.name} ${monthly_limit_micros === null ? 'has no limit' : 'has another limit'}.`,
+            );
+            onClose();
+          }}
+        >
+          <LimitField limit_micros={changed.monthly_limit_micros} />
         </Form>
       )}
     </Dialog>

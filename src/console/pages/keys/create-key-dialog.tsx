@@ -5,7 +5,9 @@ import { CopyText } from '../components/copy-button.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { Select, TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
+import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { Notice } from '../components/notice.tsx';
+import { enteredAmount } from '../entered-amount.ts';
 import { organizationPath } from '../page.ts';
 import { expiryOf, LifetimeField } from './expiry.tsx';
 
@@ -70,15 +72,15 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
   return (
     <Form
       submit="Create key"
-      fields={['name', 'project_id', 'expires_at_ms']}
+      fields={['name', 'project_id', 'expires_at_ms', LIMIT_FIELD]}
       onCancel={onClose}
       onSubmit={async (values) => {
         const name = values.text('name');
         const project_id = values.exact('project_id');
         const expires_at_ms = expiryOf(values.exact('lifetime'));
-        const { key } = await call(
-          api.organizations({ organization_id }).keys.post({ project_id, name, expires_at_ms }),
-        );
+        const monthly_limit_micros = enteredAmount(values.text(LIMIT_FIELD), LIMIT_FIELD);
+        const asked = { project_id, name, expires_at_ms, monthly_limit_micros };
+        const { key } = await call(api.organizations({ organization_id }).keys.post(asked));
         onCreate({ name, key });
         await onCreated();
       }}
@@ -98,6 +100,7 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
         help="Its usage counts there. You cannot change this later."
       />
       <LifetimeField />
+      <LimitField limit_micros={null} />
       {left === 1 && <Notice tone="warning" title="This is the last key that you can create." />}
     </Form>
   );

@@ -16,7 +16,7 @@ import type { PageProps } from '../page.ts';
 import { query, setQuery } from '../router.ts';
 import { may, session } from '../session.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
-import { ExpiryDialog, RotateKeyDialog } from './change-key-dialogs.tsx';
+import { ExpiryDialog, LimitDialog, RotateKeyDialog } from './change-key-dialogs.tsx';
 import { CreateKeyDialog } from './create-key-dialog.tsx';
 import { Expiry, isExpired } from './expiry.tsx';
 import { isFound, KEY_COLUMNS, type Key } from './key-columns.tsx';
@@ -32,7 +32,7 @@ const FEW_LEFT = 10;
 /** Fewer are seen at a glance. */
 const SEARCHED_MIN = 5;
 
-/** The organization's API keys: create, list, rotate, revoke. */
+/** The organization's API keys: create, list, limit, rotate, revoke. */
 export default function Keys({ params: { organization_id = '' } }: PageProps) {
   const keys = useLoaded(() => call(api.organizations({ organization_id }).keys.get({ query: {} })), []);
   const projects = useLoaded(
@@ -128,8 +128,12 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
   const [revoking, setRevoking] = useState<Key>();
   const [rotating, setRotating] = useState<Key>();
   const [expiring, setExpiring] = useState<Key>();
+  const [limiting, setLimiting] = useState<Key>();
   const own_user_id = session.value.state === 'signed_in' ? session.value.user.id : null;
   const mayRevoke = (key: Key) => may('revoke_any_key') || key.created_by_user_id === own_user_id;
+  // A limit also counts the spend of the keys that this one replaced.
+  const spentBy = ({ id, monthly_limit_micros, spent_this_month_micros }: Key) =>
+    monthly_limit_micros === null ? (costs.get(id) ?? 0) : spent_this_month_micros;
   const mayChange = (key: Key) =>
     !isExpired(key) &&
     (may('revoke_any_key') || (may('create_keys') && key.created_by_user_id === own_user_id));
@@ -189,13 +193,18 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
           {
             title: 'This month',
             is_at_end: true,
-            cell: ({ id }) =>
-              spend !== undefined && (
-                <span class="number" title={formatMoney(costs.get(id) ?? 0)}>
-                  {formatMoneyShort(costs.get(id) ?? 0)}
-                </span>
-              ),
-            sortBy: ({ id }) => costs.get(id) ?? 0,
+            cell: (key: Key) => {
+              if (spend === undefined) return null;
+              const spent = <Spent spent_micros={spentBy(key)} limit_micros={key.monthly_limit_micros} />;
+              if (!mayChange(key)) return spent;
+              return (
+                <Button kind="quiet" size="small" onClick={() => setLimiting(key)}>
+                  {spent}
+                  <span class="visually-hidden">: change the monthly limit of {key.name}</span>
+                </Button>
+              );
+            },
+            sortBy: spentBy,
           },
           {
             title: 'Expires',
@@ -250,6 +259,12 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
         onChanged={onChanged}
         onClose={() => setRotating(undefined)}
       />
+      <LimitDialog
+        organization_id={organization_id}
+        changed={limiting}
+        onChanged={onChanged}
+        onClose={() => setLimiting(undefined)}
+      />
       <ExpiryDialog
         organization_id={organization_id}
         changed={expiring}
@@ -276,6 +291,20 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
         )}
       </ConfirmDialog>
     </>
+  );
+}
+
+interface SpentProps {
+  readonly spent_micros: number;
+  readonly limit_micros: number | null;
+}
+
+function Spent({ spent_micros, limit_micros }: SpentProps) {
+  return (
+    <span class="number" title={formatMoney(spent_micros)}>
+      {formatMoneyShort(spent_micros)}
+      {limit_micros !== null && ` of ${formatMoneyShort(limit_micros)}`}
+    </span>
   );
 }
 

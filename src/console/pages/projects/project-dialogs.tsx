@@ -2,8 +2,9 @@ import { api, call } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
+import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { showToast } from '../components/toast.tsx';
-import { enteredAmount, enteredText } from '../entered-amount.ts';
+import { enteredAmount } from '../entered-amount.ts';
 import { formatCount } from '../format.ts';
 
 type ProjectList = NonNullable<
@@ -65,11 +66,11 @@ export function EditProjectDialog({
       {project !== undefined && (
         <Form
           submit="Save"
-          fields={['name', 'spend_limit']}
+          fields={['name', LIMIT_FIELD]}
           onCancel={onClose}
           onSubmit={async (values) => {
             const name = values.text('name');
-            const spend_limit_micros = enteredAmount(values.text('spend_limit'), 'spend_limit');
+            const spend_limit_micros = enteredAmount(values.text(LIMIT_FIELD), LIMIT_FIELD);
             await call(
               api
                 .organizations({ organization_id })
@@ -93,15 +94,7 @@ export function EditProjectDialog({
             autocomplete="off"
             is_required
           />
-          <TextField
-            label="Monthly spend limit"
-            name="spend_limit"
-            prefix="$"
-            inputmode="decimal"
-            autocomplete="off"
-            value={enteredText(project.spend_limit_micros)}
-            help="Requests beyond it are refused until next month (UTC). Leave it empty for no limit."
-          />
+          <LimitField limit_micros={project.spend_limit_micros} />
         </Form>
       )}
     </Dialog>

@@ -245,7 +245,7 @@ function failureOf(answer: JsonObject<JsonValue> | null): ApiError | null {
 }
 
 /** Codes of the service that say the same at the next try. */
-const FINAL_CODES = ['invalid_api_key', 'insufficient_credit', 'project_spend_limit'];
+const FINAL_CODES = ['invalid_api_key', 'insufficient_credit', 'project_spend_limit', 'api_key_spend_limit'];
 
 function isFinal({ code, status }: ApiError): boolean {
   const may_pass = status === 408 || status === 429;
