@@ -4,7 +4,7 @@ import { propertySeed } from '../ledger/support.ts';
 import { CONTENTS, ORDINARY_BODY, PLACES } from '../support/hostile-bodies.ts';
 import { type HostileService, startHostileService } from '../support/hostile-service.ts';
 
-setDefaultTimeout(300_000);
+setDefaultTimeout(600_000);
 
 /** The longest block that a body may cause ÷ the one of an ordinary body of the same size. */
 const RATIO_MAX = 10;

@@ -19,7 +19,7 @@ import { addAccount, startTestService, type TestAccount, type TestService } from
 import { brokenBytes, changed } from './mutations.ts';
 import { valuesOf } from './schema-values.ts';
 
-setDefaultTimeout(300_000);
+setDefaultTimeout(600_000);
 
 let service: TestService;
 /** Pays for what is valid. */

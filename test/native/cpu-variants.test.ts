@@ -12,7 +12,7 @@ import { temporaryDirectory } from './support/models.ts';
 import { widen } from './support/widen.ts';
 
 // A child reads the vectors four times; kernels for old CPUs take several times as long as those for new ones.
-setDefaultTimeout(600_000);
+setDefaultTimeout(1_800_000);
 
 /** How far any CPU may be from another with the same weights in 32 bits, where no activation is rounded. */
 const WIDENED_TOLERANCE = 0.01;
