@@ -134,10 +134,18 @@ describe('503 auth_unavailable', () => {
   });
 
   test('a key that was looked up within the minute goes on working', async () => {
+    const other = await addAccount(service);
     await expectDecision(await ask(service, account.key));
-    await withoutTable(service, 'api_keys', async () => {
+    // Keys are looked up by this column; a hold reads the limit of a key from its row.
+    const rename = (from: string, to: string) =>
+      service.execute(`ALTER TABLE api_keys RENAME COLUMN ${from} TO ${to}`);
+    await rename('secret_sha256', 'secret_away');
+    try {
+      await expectError(await ask(service, other.key), 'auth_unavailable');
       await expectDecision(await ask(service, account.key));
-    });
+    } finally {
+      await rename('secret_away', 'secret_sha256');
+    }
     await expectDecision(await ask(service, account.key));
   });
 });
