@@ -120,8 +120,9 @@ test('releases, which earlier versions wrote to the ledger, are rolled up too', 
   using setup = await history();
   const hold = await setup.hold('req_old');
   setup.db.$client.run(`INSERT INTO ledger_entries (organization_id, project_id, kind,
-    credit_delta_micros, held_delta_micros, hold_entry_id, month, created_at_ms)
-    SELECT organization_id, project_id, 'release', 0, -held_delta_micros, id, month, created_at_ms FROM ledger_entries WHERE id = ${hold.entry_id}`);
+    credit_delta_micros, held_delta_micros, hold_entry_id, month, created_at_ms, api_key_id)
+    SELECT organization_id, project_id, 'release', 0, -held_delta_micros, id, month, created_at_ms, api_key_id
+    FROM ledger_entries WHERE id = ${hold.entry_id}`);
   setup.db.$client.run('UPDATE organizations SET held_micros = 0, open_holds = 0');
   setup.db.$client.run('UPDATE project_months SET held_micros = 0');
   const before = balances(setup);
