@@ -440,7 +440,11 @@ describe('background work', () => {
   test('last-used times that cannot be written beside a request that is answered', async () => {
     expect((await listModels()).status).toBe(200);
     const before = service.service.services.problems.counts().last_used;
-    const response = await withoutTable(service, 'api_keys', () => decide());
+    // A hold reads the limit of its key, so the table stays.
+    const rename = (from: string, to: string) =>
+      service.execute(`ALTER TABLE api_keys RENAME COLUMN ${from} TO ${to}`);
+    await rename('last_used_at_ms', 'last_used_away');
+    const response = await decide().finally(() => rename('last_used_away', 'last_used_at_ms'));
     expect(response.status).toBe(200);
     expect(service.service.services.problems.counts().last_used).toBeGreaterThan(before);
     expect((await background()).map(({ step }) => step)).toContain('last_used');
