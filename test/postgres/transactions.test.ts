@@ -110,8 +110,8 @@ describe.skipIf(isPostgresMissing())('a transaction of PostgreSQL', () => {
     await Promise.all(gates.map((gate) => gate.reached));
     for (const gate of gates) gate.open();
     await both;
-    // One of them met the other, and only that one came back.
-    expect(attempts).toBe(3);
+    // One of them met the other and came back, perhaps before the other had its row: then they met again.
+    expect(attempts).toBeGreaterThanOrEqual(3);
     expect([await creditOf('a'), await creditOf('b')]).toEqual([2, 2]);
   });
 
