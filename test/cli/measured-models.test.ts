@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import type { Results } from '../../src/eval/report.ts';
-import type { QuestionType } from '../../src/questions/question.ts';
-import { writeTuning } from '../../src/tuning/tuning-file.ts';
+import type { Question, QuestionType } from '../../src/questions/question.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { loadOnCpu, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { shiftEntry, tuningOf } from '../tuning/strong-tuning.ts';
 import { answering, type Behaviour, TestMember } from '../upstreams/support.ts';
 import { asLlamaServer } from '../upstreams/token-servers.ts';
 import { expectRefused, field, tds, tdsJson } from './support.ts';
@@ -89,36 +89,16 @@ function ofType({ types }: Results, type: QuestionType) {
 
 /** The tuning of one yes/no question of the cases, on the weights of a report. */
 function lampTuning(
-  { weights_sha256, profile }: { weights_sha256: string; profile: string },
+  facts: { weights_sha256: string; profile: string },
   shift: readonly [no: number, yes: number],
 ): string {
-  return writeTuning({
-    header: {
-      weights_sha256,
-      profile,
-      model: 'weights',
-      hash_key: [1, 2],
-      fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
-    },
-    entries: [
-      {
-        question: {
-          type: 'noul',
-          instructions: 'Is there a lamp in the order?',
-          yes: undefined,
-          no: undefined,
-        },
-        mode: 'fast',
-        scale: 1,
-        shift,
-        words: null,
-        labels: 20,
-        accuracy: { before: 0.5, after: 0.9 },
-        loss: { before: 0.7, after: 0.3 },
-        answer_shares: [0.5, 0.5],
-      },
-    ],
-  });
+  const question: Question = {
+    type: 'noul',
+    instructions: 'Is there a lamp in the order?',
+    yes: undefined,
+    no: undefined,
+  };
+  return tuningOf(facts, [shiftEntry(question, shift)], { model: 'weights' });
 }
 const calibrate = (id: string, work: string) =>
   tds(['calibrate', CASES, '--model', id, '--data', data, '--work', work, ...CPU], { cwd: directory.path });

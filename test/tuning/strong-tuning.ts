@@ -3,10 +3,11 @@ import type { Question } from '../../src/questions/question.ts';
 import { type TuningContent, type TuningEntry, writeTuning } from '../../src/tuning/tuning-file.ts';
 import { ALL_TYPES } from '../support/requests.ts';
 
+/** So far from zero that a corrected answer cannot be the base's. */
 const STRENGTH = 30;
 
-/** A correction that is far from zero, so that a corrected answer cannot be the base's. */
-function entry(question: Question, shift: readonly number[]): TuningEntry {
+/** A correction that shifts the scores of a question in fast mode by these amounts. */
+export function shiftEntry(question: Question, shift: readonly number[]): TuningEntry {
   return {
     question,
     mode: 'fast',
@@ -43,7 +44,16 @@ export const topic = (ids: readonly string[]) => ({
 
 /** The text of a tuning of these weights that answers "refund" of `ALL_TYPES` with no, and "topic" with sales. */
 export function strongTuning(
+  facts: Pick<EngineFacts, 'weights_sha256' | 'profile'>,
+  more: Partial<TuningContent['header']> = {},
+): string {
+  return tuningOf(facts, [shiftEntry(REFUND, [STRENGTH, 0]), shiftEntry(TOPIC, [0, STRENGTH, 0])], more);
+}
+
+/** The text of a tuning of these weights. */
+export function tuningOf(
   { weights_sha256, profile }: Pick<EngineFacts, 'weights_sha256' | 'profile'>,
+  entries: readonly TuningEntry[],
   more: Partial<TuningContent['header']> = {},
 ): string {
   return writeTuning({
@@ -55,6 +65,6 @@ export function strongTuning(
       fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
       ...more,
     },
-    entries: [entry(REFUND, [STRENGTH, 0]), entry(TOPIC, [0, STRENGTH, 0])],
+    entries,
   });
 }

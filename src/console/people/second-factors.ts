@@ -90,15 +90,16 @@ export class SecondFactors implements OwnSecondFactor {
   ): Promise<Cookies & { readonly token: string }> {
     const { auth } = this.parts;
     const { api } = auth;
-    const given = { body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true } as const;
-    const is_app_code = APP_CODE.test(plain(code));
-    if (is_app_code && (await this.#isUsed(user_id, plain(code)))) throw new SignInError('wrong_code');
+    const sent = plain(code);
+    const given = { body: { code: sent }, headers: headersOf(visit), returnHeaders: true } as const;
+    const is_app_code = APP_CODE.test(sent);
+    if (is_app_code && (await this.#isUsed(user_id, sent))) throw new SignInError('wrong_code');
     const { headers, response } = await told(
       is_app_code ? api.verifyTOTP(given) : api.verifyBackupCode(given),
     );
     if (response.token === undefined) throw new Error('better-auth has begun no session');
     if (!is_app_code) await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.recover');
-    else if (!(await this.#useUp(user_id, plain(code)))) {
+    else if (!(await this.#useUp(user_id, sent))) {
       await (await auth.$context).internalAdapter.deleteSession(response.token);
       throw new SignInError('second_factor_ended');
     }
