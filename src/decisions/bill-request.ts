@@ -5,7 +5,7 @@ import { mostTokensOf } from './admit-request.ts';
 import { roundedLatency } from './answer-request.ts';
 import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';
 import { failed } from './check-request.ts';
-import { ServiceStopped } from './cut-requests.ts';
+import { isClientGone } from './cut-requests.ts';
 import { keptOf } from './decide-once.ts';
 import { holdRefused } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
@@ -63,9 +63,7 @@ export async function release(
   refusal: Refusal,
   { model_time }: Pick<OutcomeFacts, 'model_time'>,
 ): Promise<Refusal> {
-  const { signal } = held.call;
-  // A client of a request that a stop aborted is still there, and gets the error.
-  const is_abandoned = signal.aborted && !(signal.reason instanceof ServiceStopped);
+  const is_abandoned = isClientGone(held.call.signal);
   if (!is_abandoned) void held.reservation.settle(0);
   const latency_ms = model_time === undefined ? 0 : roundedLatency(model_time.queue_ms + model_time.model_ms);
   const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });

@@ -30,21 +30,27 @@ export async function callerOf(
   }
 }
 
+/** The outcome of step 1. */
+export interface Authenticated {
+  readonly result: KnownCaller | DecisionRefusal;
+  /** The caller of a valid key, also where its organization has no access; null without one. */
+  readonly caller: Caller | null;
+}
+
 /** Runs step 1: the key, its project and its organization. Never rejects. */
 export async function authenticate(
   services: CheckingServices,
   call: AskedKey & Pick<AskedCall, 'request_id'>,
-): Promise<KnownCaller | DecisionRefusal> {
+): Promise<Authenticated> {
   const caller = await callerOf(services, call);
-  if (caller instanceof Refusal) return caller;
+  if (caller instanceof Refusal) return { result: caller, caller: null };
   const { limits } = caller;
   if (limits === null) {
-    return new Refusal('insufficient_credit', {
-      message: 'API access starts at Tier 1: top up the credit of the organization.',
-    });
+    const message = 'API access starts at Tier 1: top up the credit of the organization.';
+    return { result: new Refusal('insufficient_credit', { message }), caller };
   }
   services.keys.touch(caller.key_id, services.clock.now_ms());
-  return { ...caller, limits };
+  return { result: { ...caller, limits }, caller };
 }
 
 /** Runs step 2, first half: the body, its fields, its model and its questions. Never rejects. */

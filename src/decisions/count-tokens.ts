@@ -24,8 +24,9 @@ export interface TokenCountOutcome {
  * decision is refused there, but never for a rate limit. Nothing is held, charged or recorded. Never throws.
  */
 export async function countTokens(services: DecisionServices, call: AskedCall): Promise<TokenCountOutcome> {
-  const caller = await authenticate(services, call);
-  if (caller instanceof Refusal) return { result: caller, caller: null };
+  const known = await authenticate(services, call);
+  const caller = known.result;
+  if (caller instanceof Refusal) return { result: caller, caller: known.caller };
   const checked = await checkRequest(services, call, caller);
   if (checked instanceof Refusal) return { result: checked, caller };
   const { model, request } = checked;

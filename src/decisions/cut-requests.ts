@@ -8,6 +8,14 @@ export class ServiceStopped extends Error {
   }
 }
 
+/**
+ * Returns true if the client of a request went away before its answer. One of a request that a stop aborted is still there,
+ * and gets the error.
+ */
+export function isClientGone(signal: AbortSignal): boolean {
+  return signal.aborted && !(signal.reason instanceof ServiceStopped);
+}
+
 /** The number of requests of one kind that a stop aborted; metadata only. */
 export interface CutCount {
   readonly endpoint: string;

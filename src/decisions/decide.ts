@@ -15,8 +15,14 @@ import { DecisionRefusal as Refusal } from './refusal.ts';
  * refusal, no refusal is charged, and no hold outlives its call.
  */
 export async function decide(services: DecisionServices, call: DecisionCall): Promise<DecisionOutcome> {
-  const caller = await inStep(call.span, 'key', () => authenticate(services, call));
-  if (caller instanceof Refusal) return { ...nothingKnown(null), result: caller };
+  const known = await inStep(
+    call.span,
+    'key',
+    () => authenticate(services, call),
+    ({ result }) => (result instanceof Refusal ? result : null),
+  );
+  const caller = known.result;
+  if (caller instanceof Refusal) return { ...nothingKnown(known.caller), result: caller };
   const { idempotency_key } = call;
   const api_key_secret = secretOf(call.key);
   if (idempotency_key === null || api_key_secret === undefined) {

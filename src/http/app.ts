@@ -56,7 +56,7 @@ export function createApp(services: AppServices) {
       addHeaders(response, context);
       if (!isUnlisted(context)) {
         if (!context.is_over_budget) logRequest(services, request, context, response.status);
-        observeRequest(services, context, response.status);
+        observeRequest(services, request, context, response.status);
       }
       return response;
     },

@@ -130,9 +130,10 @@ async function openBatch(
   context: RequestContext,
 ): Promise<OpenedBatch | Refusal<DecisionCode>> {
   const { batch_lines, body_limits, draining } = services;
-  const caller = await authenticate(services, { ...asked, request_id: context.request_id });
+  const known = await authenticate(services, { ...asked, request_id: context.request_id });
+  const caller = known.result;
+  context.caller = known.caller;
   if (caller instanceof Refusal) return caller;
-  context.caller = caller;
   const coding = contentCodingOf(request.headers);
   if (coding instanceof Refusal) return coding;
   const query_mode = queryMode(context);

@@ -241,7 +241,7 @@ export class BatchStream {
 
   #record(context: RequestContext, status: number): void {
     logRequest(this.services, this.batch.request, context, status);
-    observeRequest(this.services, context, status);
+    observeRequest(this.services, this.batch.request, context, status);
   }
 
   /** The last line of a response that ends before the request does: where to go on. */

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { connect } from 'node:net';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
+import { type AnsweredRequest, NO_METRICS } from '../../src/observability/metrics.ts';
 import { eventually } from '../support/eventually.ts';
 import { aborted, Gate, intercepted } from '../support/faults.ts';
 import { instantEngine } from '../support/instant-engine.ts';
@@ -157,8 +158,11 @@ test('however much comes, the memory of a batch is that of a few lines', async (
 });
 
 describe('a client that leaves', () => {
-  test('is charged for what it was answered, and for nothing that waits for the model', async () => {
-    const { service, account, gate } = await start();
+  test('is charged for what it was answered, and for nothing that waits for the model, which has not failed', async () => {
+    const recorded = new RecordedLog();
+    const counted: number[] = [];
+    const metrics = { ...NO_METRICS, requestAnswered: ({ status }: AnsweredRequest) => counted.push(status) };
+    const { service, account, gate } = await start({ log: recorded.log, metrics });
     const client = new BatchClient(service, account.key);
     client.write(HEADER);
     const answers = client.answers();
@@ -177,6 +181,9 @@ describe('a client that leaves', () => {
     expect(await booksOf(service, account)).toMatchObject({ credit_micros: CREDIT_MICROS - spent });
     // Nothing of it is left: as many batches as ever find room. The batch ends after the last of its lines.
     await eventually(() => service.service.services.batch_lines.taken_bytes === 0);
+    const statuses = (await recorded.lines()).flatMap(({ status }) => status ?? []);
+    expect([...new Set(statuses)].sort()).toEqual([200, 499]);
+    expect(new Set(counted)).toEqual(new Set([200]));
   });
 
   test('with answers unread leaves no more charged than it can have been sent, and nothing held', async () => {

@@ -14,6 +14,7 @@ import { addPerson, type Person, startTestConsole, type TestConsole } from './pe
 setDefaultTimeout(120_000);
 
 const ListedKeys = Type.Object({ api_keys: Type.Array(Type.Object({ id: Type.String() })) });
+const RefusedCodes = Type.Object({ items: Type.Array(Type.Object({ code: Type.String() })) });
 const Created = Type.Object({ id: Type.String(), key: Type.String() });
 
 /** The requests that the metrics received. */
@@ -183,6 +184,9 @@ describe('a key that the console made', () => {
     const asked = async () => (await postByKey(made.service, key, '{}')).status;
     // Tier 0: the key is known, and the organization has not paid.
     expect(await asked()).toBe(402);
+    const refused = await ada.ask(`/console/api/organizations/${ada.organization_id}/usage/refusals`);
+    const { items } = Value.Parse(RefusedCodes, await refused.json());
+    expect(items.map(({ code }) => code)).toEqual(['insufficient_credit']);
     expect((await ada.ask(`${keys_path}/${id}`, { method: 'DELETE' })).status).toBe(200);
     expect(await asked()).toBe(401);
   });

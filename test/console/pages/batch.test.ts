@@ -102,6 +102,15 @@ describe.skipIf(program === null)('the Batch page', () => {
     await button(page, 'Run').click();
     await page.getByText('All rows are done').waitFor({ state: 'attached' });
     await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
+    const table = page.getByRole('region', { name: 'The first rows' });
+    // All answers of a row are in sight, each with its probability.
+    for (const width of [1440, 1920]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+    }
+    const cells = await table.getByRole('row').nth(1).getByRole('cell').allTextContents();
+    expect(cells).toHaveLength(5);
+    expect(cells[2]).toMatch(/^(Yes|No) \d+\.\d%$/);
     const spent = await spent_micros(person);
     expect(spent).toBeGreaterThan(0);
     // A row of each length stands for the others.

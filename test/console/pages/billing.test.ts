@@ -108,7 +108,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     expect(await page.getByRole('term').allInnerTexts()).toEqual([
       'Available',
       'Balance',
-      'Held for 0 open requests',
+      'Held for open requests',
     ]);
     expect(await page.getByRole('definition').allInnerTexts()).toEqual(['$20.00', '$20.00', '$0.00']);
 

@@ -182,6 +182,9 @@ describe.skipIf(program === null)('the usage page', () => {
     await using opened = await open(ada);
     const { page } = opened;
     await tile(page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+    expect(
+      await page.locator('.tile').filter({ hasText: 'Median' }).locator('.tile-note').textContent(),
+    ).toMatch(/^p90 [\d.]+\sm?s\s+p99 [\d.]+\sm?s\s*$/);
     await page.getByLabel('Project').selectOption({ label: 'Support mails' });
     await tile(page, 'Requests', String(OTHER_REQUESTS));
     await page.getByText(`${OTHER_REQUESTS} requests, newest first.`).waitFor();

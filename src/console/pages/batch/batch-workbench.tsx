@@ -108,6 +108,8 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
             is_disabled={is_begun}
             onChoose={(questions) => choose({ questions })}
           />
+        </div>
+        <div class="playground-results">
           <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={choose} />
           <CreditNotice setup={setup} price={price} />
           <RunBar
@@ -121,8 +123,6 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
             onPause={() => run.pause()}
             onRestart={() => setQuestion('answers')}
           />
-        </div>
-        <div class="playground-results">
           {is_begun && (
             <Progress organization_id={organization_id} progress={progress} total={file.rows.length}>
               <div class="row">
@@ -135,9 +135,9 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
               </div>
             </Progress>
           )}
-          <RowsTable rows={rows} column={chosen.column} />
         </div>
       </div>
+      <RowsTable rows={rows} column={chosen.column} />
       <ForgetDialog
         forgets={question}
         onClose={() => setQuestion(undefined)}

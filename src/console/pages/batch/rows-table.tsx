@@ -37,7 +37,7 @@ export function RowsTable({ rows, column }: { readonly rows: AnsweredRows; reado
     .filter((row) => error(row) !== '')
     .slice(0, ROWS_SHOWN);
   return (
-    <>
+    <div class="batch-rows">
       <Table
         caption="The first rows"
         columns={[...first_columns, ...answer_columns]}
@@ -56,7 +56,7 @@ export function RowsTable({ rows, column }: { readonly rows: AnsweredRows; reado
           empty={<EmptyState title="No errors" />}
         />
       )}
-    </>
+    </div>
   );
 }
 
@@ -75,7 +75,7 @@ function Answer({ question, text }: { readonly question: AskedQuestion; readonly
   );
 }
 
-/** Returns an answer in a few characters, and its probability or confidence. */
+/** Returns an answer in a few characters, and its own probability, or its confidence. */
 function answerText(
   { type, threshold }: AskedQuestion,
   answer: JsonObject<JsonValue>,
@@ -83,8 +83,12 @@ function answerText(
   const value = answer.get(type) ?? '';
   const confidence = percent(answer.get('confidence'));
   switch (type) {
-    case 'noul':
-      return [Number(value) >= (threshold ?? THRESHOLD_DEFAULT) ? 'Yes' : 'No', `yes ${percent(value)}`];
+    case 'noul': {
+      const yes = Number(value);
+      return yes >= (threshold ?? THRESHOLD_DEFAULT)
+        ? ['Yes', formatPercent(yes)]
+        : ['No', formatPercent(1 - yes)];
+    }
     case 'choice':
       return [String(value), confidence];
     case 'score':

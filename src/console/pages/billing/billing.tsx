@@ -68,7 +68,11 @@ function Balance({ facts }: { readonly facts: BillingFacts }) {
     <dl class="tiles">
       <Tile title="Available" value={formatMoney(available_micros)} />
       <Tile title="Balance" value={formatMoney(credit_micros)} />
-      <Tile title={`Held for ${formatCount(open_holds, 'open request')}`} value={formatMoney(held_micros)} />
+      <Tile
+        title="Held for open requests"
+        value={formatMoney(held_micros)}
+        note={open_holds === 0 ? undefined : formatCount(open_holds, 'request')}
+      />
     </dl>
   );
 }

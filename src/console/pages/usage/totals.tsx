@@ -30,25 +30,19 @@ export function Totals({ totals }: { readonly totals: UsageSums }) {
       <Tile
         title="Median latency"
         value={latency_ms === null ? '–' : formatDuration(latency_ms.p50)}
-        note={
+        notes={
           latency_ms === null
-            ? undefined
-            : `${percentile('p90', latency_ms.p90)} · ${percentile('p99', latency_ms.p99)}`
+            ? []
+            : [`p90 ${formatDuration(latency_ms.p90)}`, `p99 ${formatDuration(latency_ms.p99)}`]
         }
       />
       <Tile
         title="Errors"
         value={share === null ? '–' : formatPercent(share)}
-        note={totals.statuses
+        notes={totals.statuses
           .filter(({ status }) => status !== 200)
-          .map(({ status, requests }) => `${formatNumber(requests)} × ${status}`)
-          .join(' · ')}
+          .map(({ status, requests }) => `${formatNumber(requests)} × ${status}`)}
       />
     </dl>
   );
-}
-
-/** Returns a percentile without line breaks. */
-function percentile(name: string, duration_ms: number): string {
-  return `${name} ${formatDuration(duration_ms)}`.replaceAll(' ', '\u00a0');
 }
