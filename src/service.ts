@@ -30,6 +30,7 @@ import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
 import type { ProblemStep } from './problems/problems.ts';
 import { QUEUE_LIMIT } from './scheduling/model-scheduler.ts';
+import { AnswerCounts } from './served-models/answer-counts.ts';
 import { followCatalog, loadCatalog, startFollowingCatalog } from './served-models/follow-catalog.ts';
 import { Models } from './served-models/models.ts';
 import { openReloading, type ReloadParts, type ReloadRequest } from './served-models/reload.ts';
@@ -112,6 +113,7 @@ export interface Service {
       readonly keys: KeyDirectory;
       readonly catalog: Catalog;
       readonly models: Models;
+      readonly answer_counts: AnswerCounts;
       readonly unplanned_bodies: BodyBudget;
       readonly idempotency: IdempotencyQueue;
       readonly cut_requests: CutRequests;
@@ -253,12 +255,14 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
   const keys = new KeyDirectory(store.keys, clock);
   store.onKeyChange(() => keys.invalidate());
   const catalog = new Catalog(database.catalog);
-  const models = openModels(parts, store, problems);
+  const answer_counts = new AnswerCounts({ store, clock, problems });
+  const models = openModels(parts, { store, answer_counts, problems });
   models.follow(await catalog.listDecisionModels());
   const readiness = openReadiness(parts, database, models, problems);
   metrics.watch({
     models: () => models.observed(),
     schedulerLoad: () => models.schedulerLoad(),
+    answerDrifts: () => answer_counts.drifts(),
     books,
     problems,
     readiness,
@@ -271,7 +275,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
   const reload = openReloading({ store, clock, models, memoryFor, tryWeights, log, problems, draining });
   return {
     ...{ clock, identifiers, log, metrics, problems, tracing, draining },
-    ...{ database, store, books, reader, keys, catalog, models, readiness, reload },
+    ...{ database, store, books, reader, keys, catalog, models, answer_counts, readiness, reload },
     ...limits,
     audits: new Audits(database.history, { clock, log, metrics, problems }),
     payments: provider === null ? null : { context: { store, clock, identifiers }, provider },
@@ -290,11 +294,15 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
 }
 
 /** Opens the models, each with an engine or with upstreams. */
-function openModels(parts: ServiceParts, store: Store, problems: ProblemLog): Models {
+function openModels(
+  parts: ServiceParts,
+  { store, answer_counts, problems }: Pick<Answering, 'store' | 'answer_counts' | 'problems'>,
+): Models {
   const { clock, openPlanner, idle_unload_ms } = parts;
   return new Models({
     openPlanner,
     readTuning: (model_id) => store.catalog.findTuning(model_id),
+    answer_counts,
     openUpstreams: (model) =>
       new UpstreamModel(model, {
         ...parts.upstreams,
@@ -369,8 +377,12 @@ async function startUpkeep(parts: ServiceParts, answering: Answering, alerts: Al
 /**
  * Closes the models first, which refuse the waiting requests. Their holds are released before the books close.
  */
-async function closeAnswering({ models, keys, books, problems }: Answering, log: Log): Promise<void> {
+async function closeAnswering(
+  { models, answer_counts, keys, books, problems }: Answering,
+  log: Log,
+): Promise<void> {
   await models.close();
+  await answer_counts.flush();
   await keys
     .flushLastUsed()
     .catch((error: unknown) => problems.report({ request_id: null, step: 'last_used', code: null, error }));

@@ -1,11 +1,12 @@
-import { asc, eq, getTableColumns } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gte, lt, sql } from 'drizzle-orm';
 import type {
+  AnswerCount,
   CatalogModel,
   CatalogRecords,
   ModelAlias,
   ModelTuning,
 } from '../../src/store/catalog-records.ts';
-import { modelAliases, models, modelTunings } from '../tables.ts';
+import { answerCounts, modelAliases, models, modelTunings } from '../tables.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
 
@@ -59,9 +60,38 @@ export class SqlCatalogRecords implements CatalogRecords {
     await this.#executor.insert(modelTunings).values(tuning);
   }
 
+  async addAnswerCounts(model_id: string, day: string, counts: readonly AnswerCount[]): Promise<void> {
+    if (counts.length === 0) return;
+    await this.#executor
+      .insert(answerCounts)
+      .values(counts.map((count) => ({ model_id, day, ...count })))
+      .onConflictDoUpdate({
+        target: [answerCounts.model_id, answerCounts.day, answerCounts.question, answerCounts.class],
+        set: { answers: sql`${answerCounts.answers} + excluded.answers` },
+      });
+  }
+
+  async answerCounts(model_id: string, from_day: string): Promise<AnswerCount[]> {
+    return await this.#executor
+      .select({
+        question: answerCounts.question,
+        class: answerCounts.class,
+        answers: sql<number>`sum(${answerCounts.answers})`.mapWith(Number),
+      })
+      .from(answerCounts)
+      .where(and(eq(answerCounts.model_id, model_id), gte(answerCounts.day, from_day)))
+      .groupBy(answerCounts.question, answerCounts.class)
+      .orderBy(asc(answerCounts.question), asc(answerCounts.class));
+  }
+
+  async forgetAnswerCounts(before_day: string): Promise<void> {
+    await this.#executor.delete(answerCounts).where(lt(answerCounts.day, before_day));
+  }
+
   async deleteModel(id: string): Promise<void> {
     await this.#executor.transaction(async (transaction) => {
       await transaction.delete(modelAliases).where(eq(modelAliases.model_id, id));
+      await transaction.delete(answerCounts).where(eq(answerCounts.model_id, id));
       await transaction.delete(modelTunings).where(eq(modelTunings.model_id, id));
       await transaction.delete(models).where(eq(models.id, id));
     });

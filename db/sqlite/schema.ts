@@ -584,6 +584,26 @@ export const modelTunings = sqliteTable('model_tunings', {
   tuning: text().notNull(),
 });
 
+/** How often tuned models gave which answer on a UTC day, for the comparison with those at tuning: numbers only. */
+export const answerCounts = sqliteTable(
+  'answer_counts',
+  {
+    model_id: text()
+      .notNull()
+      .references(() => models.id),
+    day: text().notNull(),
+    /** The question's place in the tuning. */
+    question: integer().notNull(),
+    /** The answer's place among the question's classes. */
+    class: integer().notNull(),
+    answers: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.model_id, table.day, table.question, table.class] }),
+    check('answer_counts_answers', sql`${table.answers} > 0`),
+  ],
+);
+
 /** Other names of models. A model's id takes precedence over an alias. */
 export const modelAliases = sqliteTable('model_aliases', {
   alias: text().primaryKey(),

@@ -7,6 +7,8 @@ import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Log } from '../log/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
+import type { AnswerCounts } from '../served-models/answer-counts.ts';
+import { firstComparedDay } from '../served-models/answer-drifts.ts';
 import type { HistoryRuns } from '../store/history-runs.ts';
 import type { Store } from '../store/store.ts';
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../time/clock.ts';
@@ -16,6 +18,7 @@ import { reportAudit } from './audits.ts';
 /** Last-used times are normally written with a request's hold; this interval is for requests without one. */
 const LAST_USED_FLUSH_MS = 10_000;
 const COUNTED_LOG_MS = 10_000;
+const ANSWER_COUNTS_FLUSH_MS = MINUTE_MS;
 const ALERTS_MS = MINUTE_MS;
 /** It is longer than a month, so that no alert of a spend limit is forgotten while it could be raised again. */
 const ALERT_RETENTION_MS = 90 * DAY_MS;
@@ -26,6 +29,7 @@ export interface MaintenanceParts {
   readonly keys: KeyDirectory;
   readonly limiter: RateWindows;
   readonly refusals: RefusalBudgets;
+  readonly answer_counts: AnswerCounts;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'audited'>;
@@ -43,9 +47,9 @@ export interface MaintenanceParts {
 /**
  * Starts the background work of a running service. At the start and hourly: tiers that time raises. Hourly: an
  * audit, whose violations are logged as errors, and daily totals of old usage and old acts. Hourly too: keys
- * that expired count as revoked, and the deletion of expired idempotent answers, old alerts and idle windows. Every
- * minute: alerts. Every few seconds: last-used times of keys, and counts for the log. Resolves with a function that stops it, once the
- * start's tiers are written.
+ * that expired count as revoked, and the deletion of expired idempotent answers, old counts of answers, old alerts and
+ * idle windows. Every minute: alerts, and counts of tuned models' answers. Every few seconds: last-used times of keys,
+ * and counts for the log. Resolves with a function that stops it, once the start's tiers are written.
  */
 export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
   await recalculateTiers(parts.store, parts.clock.now_ms());
@@ -53,6 +57,7 @@ export async function startMaintenance(parts: MaintenanceParts): Promise<() => v
     setInterval(() => hourly(parts), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
     setInterval(() => logCounted(parts), COUNTED_LOG_MS),
+    setInterval(() => parts.answer_counts.flush(), ANSWER_COUNTS_FLUSH_MS),
     setInterval(() => parts.alerts?.run(), ALERTS_MS),
   ];
   for (const timer of timers) timer.unref();
@@ -98,6 +103,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     await recalculateTiers(store, now_ms);
     await store.transaction((records) => records.keys.revokeExpired(now_ms));
     await forgetAnswers(store, now_ms);
+    await store.catalog.forgetAnswerCounts(firstComparedDay(now_ms));
     await store.alerts.forgetEnded(now_ms - ALERT_RETENTION_MS);
     const acts_before_ms = now_ms - audit_log_retention_days * DAY_MS;
     const report = await history.run({ now_ms, prune_before_ms, acts_before_ms });

@@ -2,6 +2,7 @@ import type { EvaluatorCounts } from '../../native/engine.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import type { SchedulerLoad } from '../scheduling/model-scheduler.ts';
+import type { ModelDrift } from '../served-models/answer-counts.ts';
 import type { LifecycleStatus } from '../served-models/lifecycle.ts';
 import type { ObservedUpstream } from '../served-models/model-life.ts';
 import type { BackupFile } from '../store/backups.ts';
@@ -80,6 +81,8 @@ export interface MetricsSources {
   readonly models: () => readonly ObservedModel[];
   /** Returns the load of all models together. */
   readonly schedulerLoad: () => SchedulerLoad;
+  /** Returns the largest stability index of each tuned model's questions, where one has enough answers. */
+  readonly answerDrifts: () => readonly ModelDrift[];
   readonly books: Pick<Books, 'open' | 'unwritten'>;
   readonly problems: Pick<Problems, 'counts'>;
   readonly readiness: Pick<Readiness, 'failing'>;

@@ -4,6 +4,7 @@ import { BREAKER_STATES } from '../served-models/model-life.ts';
 import type { DatabaseState } from '../store/database.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { inTime } from '../time/in-time.ts';
+import { STABILITY_INDEX_MAX } from '../tuning/stability-index.ts';
 import { CountedHistogram, type CountedSizes } from './counted-histogram.ts';
 import type {
   AnsweredRequest,
@@ -55,7 +56,7 @@ export interface ProgramFacts {
  * Metrics in Prometheus' text format. Events are counted as they happen; the state of the service is read
  * when the text is made. Labels are endpoint, mode, code, status, model, upstream, state, check and step,
  * whose values are known beforehand or named by the operator. No label contains a client's text or a
- * customer's id.
+ * customer's id, but that of an organization's own model.
  */
 export class PrometheusMetrics implements Metrics {
   /** All exported metrics, in the order in which they were added. */
@@ -209,7 +210,9 @@ export class PrometheusMetrics implements Metrics {
     this.#audit_time.set(at_ms / MS_PER_S);
   }
 
-  watch({ models, schedulerLoad, books, problems, readiness, databaseState, now_ms }: MetricsSources): void {
+  watch(sources: MetricsSources): void {
+    const { models, schedulerLoad, answerDrifts, books, problems, readiness, databaseState, now_ms } =
+      sources;
     this.#watchModels(models);
     this.#watchUpstreams(models);
     this.#watchDatabase(databaseState);
@@ -230,6 +233,16 @@ export class PrometheusMetrics implements Metrics {
     );
     this.#gauge('tds_model_running_tokens', 'Tokens of the plans that the model has now.', [], (gauge) =>
       gauge.set(schedulerLoad().running_tokens),
+    );
+    this.#gauge(
+      'tds_answer_drift_index',
+      `Largest population stability index of a tuned model's questions, of the last seven days and beyond chance; above ${STABILITY_INDEX_MAX} their answers differ from those at tuning.`,
+      ['model'],
+      (gauge) => {
+        // A removed model leaves no value behind.
+        gauge.reset();
+        for (const { model, index } of answerDrifts()) gauge.set({ model }, index);
+      },
     );
     this.#gauge('tds_holds_open', 'Holds of requests that have no end on disk yet.', [], (gauge) =>
       gauge.set(books.open.holds),

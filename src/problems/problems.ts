@@ -30,6 +30,8 @@ const NO_PROBLEMS = {
    * the copy of the write-ahead log, backups, traces.
    */
   last_used: 0,
+  /** The counts of tuned models' answers. */
+  answer_counts: 0,
   hourly_run: 0,
   audit: 0,
   checkpoint: 0,

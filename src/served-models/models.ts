@@ -20,6 +20,8 @@ import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Clock } from '../time/clock.ts';
 import { inTime } from '../time/in-time.ts';
 import type { Tuning } from '../tuning/tuning.ts';
+import type { TuningEntry } from '../tuning/tuning-file.ts';
+import type { AnswerCounts } from './answer-counts.ts';
 import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
 import {
   engineLife,
@@ -44,6 +46,8 @@ export interface ModelsOptions {
   readonly openUpstreams: (model: UpstreamModelEntry) => UpstreamLife;
   /** Reads the text of a tuned model's tuning; there is none by default. */
   readonly readTuning?: (model_id: string) => Promise<string | undefined>;
+  /** Counts the answers of tuned models; nothing does by default. */
+  readonly answer_counts?: AnswerCounts;
   /** The most requests at one model, waiting or running. */
   readonly queue_limit: number;
   /** The idle time after which an engine is closed; 0 keeps it. */
@@ -157,16 +161,16 @@ export class Models {
     const { behind, scheduler } = life;
     life.requests += 1;
     // From here on the request has its corrections, even if the model is removed while it waits.
-    const tuning = isTuned(model) ? this.#tunings.of(model) : null;
+    const tuned = isTuned(model) ? { model, tuning: this.#tunings.of(model) } : null;
     // Nothing is lost: the answer waits for it.
-    tuning?.catch(() => {});
+    tuned?.tuning.catch(() => {});
     let is_over = false;
     return {
       scheduler,
       plan: (input, signal) => behind.plan(input, signal),
       speed: () => behind.speed?.(),
       answer: (plan, options) =>
-        tuning === null ? behind.answer(plan, options) : answerTuned(behind, tuning, plan, options),
+        tuned === null ? behind.answer(plan, options) : this.#answerTuned(behind, tuned, plan, options),
       [Symbol.dispose]: () => {
         if (is_over) return;
         is_over = true;
@@ -182,6 +186,11 @@ export class Models {
    */
   lifecycle(id: string): ModelLifecycle | undefined {
     return this.#lives.get(id)?.lifecycle;
+  }
+
+  /** Returns the corrections of a tuned model, by its row. Rejects with `ModelRemoved`, and when they cannot be read. */
+  async tuningEntries(model: Pick<TunedModelEntry, 'id' | 'tuning_sha256'>): Promise<readonly TuningEntry[]> {
+    return (await this.#tunings.of(model)).entries;
   }
 
   /** Returns the state of every model, by id. */
@@ -321,6 +330,24 @@ export class Models {
     if (known !== undefined) this.#closeIfRetired(known);
   }
 
+  /** Answers by a tuned model's base, whose answers are corrected, and counts those. */
+  async #answerTuned(
+    base: ModelLife,
+    { model, tuning: reading }: { readonly model: TunedModelEntry; readonly tuning: Promise<Tuning> },
+    plan: DecisionPlan,
+    options: EvaluateOptions,
+  ): Promise<TimedAnswer> {
+    const tuning = await reading.catch((error: unknown) => {
+      if (error instanceof ModelRemoved) throw error;
+      throw new ModelUnavailable('The tuning cannot be read.', { cause: error });
+    });
+    const { answer_counts } = this.#options;
+    const correction = correctionOf(tuning, plan, (question, answer_class) =>
+      answer_counts?.note(model, tuning.entries, question, answer_class),
+    );
+    return await base.answer(plan, { ...options, correction });
+  }
+
   #lifeOf(model: OwnModelEntry): Life {
     const known = this.#lives.get(model.id);
     if (known !== undefined && isLifeOf(known, model)) {
@@ -406,20 +433,6 @@ export class Models {
       .finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
-}
-
-/** Answers by a tuned model's base, whose answers are corrected. */
-async function answerTuned(
-  base: ModelLife,
-  reading: Promise<Tuning>,
-  plan: DecisionPlan,
-  options: EvaluateOptions,
-): Promise<TimedAnswer> {
-  const tuning = await reading.catch((error: unknown) => {
-    if (error instanceof ModelRemoved) throw error;
-    throw new ModelUnavailable('The tuning cannot be read.', { cause: error });
-  });
-  return await base.answer(plan, { ...options, correction: correctionOf(tuning, plan) });
 }
 
 function isTuned(model: ServedModelEntry): model is TunedModelEntry {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { DecisionPlan, ScoreCorrection } from '../../native/engine.ts';
 import type { TunedModelEntry } from '../catalog/catalog.ts';
-import { Tuning } from '../tuning/tuning.ts';
+import { type OnCorrected, Tuning } from '../tuning/tuning.ts';
 
 /** The model was removed between the read of its row and that of its tuning. */
 export class ModelRemoved extends Error {
@@ -49,8 +49,12 @@ export function tuningSha256(text: string): string {
 }
 
 /** Returns the correction of a plan's tuned questions; undefined without any: all answers are the base's then. */
-export function correctionOf(tuning: Tuning, { input }: DecisionPlan): ScoreCorrection | undefined {
-  const correct = tuning.correctionOf(input);
+export function correctionOf(
+  tuning: Tuning,
+  { input }: DecisionPlan,
+  onCorrected: OnCorrected,
+): ScoreCorrection | undefined {
+  const correct = tuning.correctionOf(input, onCorrected);
   const { weights_sha256, profile } = tuning;
   return correct === null ? undefined : { weights_sha256, profile, correct };
 }

@@ -112,6 +112,15 @@ export interface ModelTuning {
   readonly tuning: string;
 }
 
+/** How often a tuned model gave one answer to one of its questions. */
+export interface AnswerCount {
+  /** The question's place in the tuning, from 0. */
+  readonly question: number;
+  /** The answer's place among the classes of `identityOf`. */
+  readonly class: number;
+  readonly answers: number;
+}
+
 /** The stored models and their aliases. */
 export interface CatalogRecords {
   findModel(id: string): Promise<CatalogModel | undefined>;
@@ -125,7 +134,13 @@ export interface CatalogRecords {
   /** Returns the text of a tuned model's tuning. */
   findTuning(model_id: string): Promise<string | undefined>;
   insertTuning(tuning: ModelTuning): Promise<void>;
-  /** Deletes the model with its aliases and its tuning. */
+  /** Adds counts of a model's answers to those of a UTC day. */
+  addAnswerCounts(model_id: string, day: string, counts: readonly AnswerCount[]): Promise<void>;
+  /** Returns the counts of a model's answers from a UTC day on, by question and class. */
+  answerCounts(model_id: string, from_day: string): Promise<AnswerCount[]>;
+  /** Deletes the counts of earlier days. */
+  forgetAnswerCounts(before_day: string): Promise<void>;
+  /** Deletes the model with its aliases, its tuning and the counts of its answers. */
   deleteModel(id: string): Promise<void>;
 
   findAlias(alias: string): Promise<ModelAlias | undefined>;

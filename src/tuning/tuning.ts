@@ -1,5 +1,6 @@
 import type { HashKey } from '../hashing/half-siphash.ts';
 import type { JsonValue } from '../json/json-value.ts';
+import { largest } from '../questions/probabilities.ts';
 import type { Mode, Question } from '../questions/question.ts';
 import { correctedScores } from './correction.ts';
 import { classScores, engineScores, identityOf } from './question-identity.ts';
@@ -12,9 +13,14 @@ import { readTuning, type TuningContent, type TuningEntry } from './tuning-file.
  */
 export type CorrectScores = (index: number, scores: readonly number[]) => readonly number[] | undefined;
 
+/** Called with the answer that a correction brought: the question's place in the tuning, and the class's. */
+export type OnCorrected = (question: number, answer_class: number) => void;
+
 /** Corrections by question, ready for requests. */
 export class Tuning {
-  readonly #entries = new Map<string, TuningEntry>();
+  /** The corrections in the order of the file. */
+  readonly entries: readonly TuningEntry[];
+  readonly #places = new Map<string, number>();
   readonly #hash_key: HashKey;
 
   /** The weights that the corrections were fitted on: scores of others are not corrected. */
@@ -25,7 +31,10 @@ export class Tuning {
     this.#hash_key = header.hash_key;
     this.weights_sha256 = header.weights_sha256;
     this.profile = header.profile;
-    for (const entry of entries) this.#entries.set(keyOf(entry.mode, identityOf(entry.question).key), entry);
+    this.entries = entries;
+    entries.forEach(({ mode, question }, place) => {
+      this.#places.set(keyOf(mode, identityOf(question).key), place);
+    });
   }
 
   /** The tuning in the text of a file. Throws `TuningUnusable`. */
@@ -34,15 +43,15 @@ export class Tuning {
   }
 
   /** How the scores of a request's questions are corrected; null where none of them was tuned. */
-  correctionOf(input: {
-    readonly state: JsonValue;
-    readonly questions: readonly Question[];
-    readonly mode: Mode;
-  }): CorrectScores | null {
+  correctionOf(
+    input: { readonly state: JsonValue; readonly questions: readonly Question[]; readonly mode: Mode },
+    onCorrected: OnCorrected = () => {},
+  ): CorrectScores | null {
     const tuned = input.questions.map((question) => {
       const identity = identityOf(question);
-      const entry = this.#entries.get(keyOf(input.mode, identity.key));
-      return entry === undefined ? undefined : { question, identity, entry };
+      const place = this.#places.get(keyOf(input.mode, identity.key));
+      const entry = place === undefined ? undefined : this.entries[place];
+      return place === undefined || entry === undefined ? undefined : { question, identity, place, entry };
     });
     const found = tuned.filter((one) => one !== undefined);
     if (found.length === 0) return null;
@@ -51,9 +60,11 @@ export class Tuning {
     return (index, scores) => {
       const one = tuned[index];
       if (one === undefined) return undefined;
-      const { question, identity, entry } = one;
+      const { question, identity, place, entry } = one;
       const by_class = classScores(question, identity, scores);
-      return engineScores(question, identity, correctedScores(entry, { scores: by_class, words }));
+      const corrected = correctedScores(entry, { scores: by_class, words });
+      onCorrected(place, largest([...corrected]).index);
+      return engineScores(question, identity, corrected);
     };
   }
 }

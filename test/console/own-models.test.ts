@@ -7,8 +7,10 @@ import { listAuditLog } from '../../src/audit-log/list.ts';
 import { setModelPrice } from '../../src/catalog/changes.ts';
 import { OWN_MODELS_MAX } from '../../src/catalog/own-models.ts';
 import { ErrorResponseSchema, ModelListSchema } from '../../src/http/schemas.ts';
+import { PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { Gate, intercepted } from '../support/faults.ts';
+import { metricIn, seriesOf } from '../support/metrics.ts';
 import { booksOf } from '../support/money.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 import { ALL_TYPES, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -29,7 +31,13 @@ const { refund, team } = ALL_TYPES;
 const TOPIC = topic(['technical', 'sales', 'billing']);
 const Added = Type.Object({ id: Type.String() });
 const Own = Type.Object({
-  items: Type.Array(Type.Object({ id: Type.String(), base_id: Type.String() })),
+  items: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      base_id: Type.String(),
+      drifts: Type.Array(Type.Object({ index: Type.Number() }, { additionalProperties: Type.Unknown() })),
+    }),
+  ),
 });
 
 /** An organization with credit, and one of its owners. */
@@ -38,12 +46,14 @@ interface Customer extends TestAccount {
 }
 
 let made: TestConsole;
+const metrics = new PrometheusMetrics({ version: '1', commit: 'abc', runtime: 'test' });
 let tuning: string;
 /** The model waits at it while it is there. */
 let gate: Gate | null = null;
 beforeAll(async () => {
   made = await startTestConsole({
     cold: false,
+    metrics,
     openEngine: async () =>
       intercepted(await embeddedEngine(), async (run) => {
         await gate?.pass();
@@ -52,7 +62,10 @@ beforeAll(async () => {
   });
   tuning = strongTuning((await embeddedEngine()).facts);
 });
-afterAll(() => made.close());
+afterAll(async () => {
+  await made.close();
+  metrics.close();
+});
 // So that every test has a whole budget of sign-ins.
 beforeEach(() => made.service.clock.advance(20 * 60_000));
 
@@ -164,6 +177,40 @@ describe("an organization's own model", () => {
       { action: 'own_model.remove', object_id: id, user_id },
       { action: 'own_model.add', object_id: id, user_id, detail: { base_id: 'decision-1' } },
     ]);
+  });
+
+  test('says where its answers moved away from its tuning, by counts alone', async () => {
+    const own = await customer();
+    const id = await added(own, 'support-1');
+    const drifts = async () => {
+      const { items } = Value.Parse(Own, await (await own.owner.ask(pathOf(own))).json());
+      return items.map((model) => model.drifts);
+    };
+    const often = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`refund ${at}`, refund]));
+    for (let at = 0; at < 4; at += 1) await decide(own, id, { ...often, team, topic: TOPIC });
+    await decide(own, 'decision-1', { refund });
+    await made.service.service.services.answer_counts.flush();
+    const { answer_counts } = await made.service.everything();
+    const row = { model_id: id, day: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) };
+    const of_model = Type.Object({ model_id: Type.Literal(id) });
+    expect<unknown>(answer_counts?.filter((stored) => Value.Check(of_model, stored))).toEqual([
+      { ...row, question: 0, class: 0, answers: 120 },
+      { ...row, question: 1, class: 1, answers: 4 },
+    ]);
+    const [[drift, ...others] = []] = await drifts();
+    expect(others).toEqual([]);
+    expect<unknown>(drift).toEqual({
+      ...{ question: refund.instructions, mode: 'fast', has_moved: true, labels: 20, answers: 120 },
+      index: expect.any(Number),
+      classes: [
+        { name: 'no', share_at_tuning: 0.5, share: 1 },
+        { name: 'yes', share_at_tuning: 0.5, share: 0 },
+      ],
+    });
+    expect(metricIn(await metrics.text(), `tds_answer_drift_index{model="${id}"}`)).toBe(drift?.index ?? 0);
+    await remove(own, id);
+    await made.service.service.services.answer_counts.flush();
+    expect(seriesOf(await metrics.text(), 'tds_answer_drift_index')).toEqual([]);
   });
 
   test('is one of a few, of which one more fits when one is removed', async () => {

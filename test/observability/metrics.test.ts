@@ -336,6 +336,7 @@ describe('for alerts', () => {
     metrics.watch({
       models: () => [],
       schedulerLoad: () => ({ requests: 0, waiting_plans: 0, running_tokens: 0 }),
+      answerDrifts: () => [{ model: 'support-1', index: 0.31 }],
       books: { open: { holds: 0, oldest_at_ms: null }, unwritten: 0 },
       problems: watched.service.service.services.problems,
       readiness: { failing: () => Promise.resolve(['database']) },
@@ -346,6 +347,7 @@ describe('for alerts', () => {
     metrics.close();
     expect(seriesOf(text, 'tds_database_bytes')).toEqual([]);
     expect(metricIn(text, 'tds_ready{check="database"}')).toBe(0);
+    expect(metricIn(text, 'tds_answer_drift_index{model="support-1"}')).toBe(0.31);
     expect(text).toContain('tds_build_info{version="1",commit="abc",runtime="test"} 1');
   });
 });

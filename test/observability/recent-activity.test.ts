@@ -16,6 +16,7 @@ function setUp(metrics: Metrics = NO_METRICS) {
   const sources: MetricsSources = {
     models: () => [],
     schedulerLoad: () => load,
+    answerDrifts: () => [],
     books: { open: { holds: 2, oldest_at_ms: 7 }, unwritten: 1 },
     problems: { counts: () => ({ ...noProblems(), model: 3, charge: 1 }) },
     readiness: { failing: () => Promise.resolve([]) },

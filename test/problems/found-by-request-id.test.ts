@@ -475,11 +475,22 @@ describe('background work', () => {
   });
 
   test('an hourly run that fails in its thread, with the cause of that thread', async () => {
-    const { store, keys: directory, limiter, refusals, clock, metrics, problems } = service.service.services;
+    const { services } = service.service;
+    const { store, keys: directory, limiter, refusals, answer_counts, clock, metrics, problems } = services;
     expect(problems).toBeInstanceOf(ProblemLog);
     if (!(problems instanceof ProblemLog)) return;
     const history = new HistoryThread(service.db.$client.filename);
-    const parts = { history, store, keys: directory, limiter, refusals, clock, metrics, problems };
+    const parts = {
+      history,
+      store,
+      keys: directory,
+      limiter,
+      refusals,
+      answer_counts,
+      clock,
+      metrics,
+      problems,
+    };
     await withoutTable(service, 'usage_records', () =>
       hourly({
         ...parts,

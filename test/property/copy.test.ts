@@ -362,6 +362,11 @@ class History extends TemporaryDatabase {
     $client
       .query('INSERT INTO model_tunings (model_id, tuning) VALUES (?, ?)')
       .run(id, JSON.stringify({ 'ü "\\': [pick, null] }));
+    $client
+      .query(
+        "INSERT INTO answer_counts (model_id, day, question, class, answers) VALUES (?, '2026-01-01', ?, 1, 7)",
+      )
+      .run(id, pick);
   }
 
   #project(pick: number): { readonly organization_id: string; readonly project_id: string } {

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
 import { Value } from '@sinclair/typebox/value';
+import { openDatabase } from '../../db/sqlite/connection.ts';
+import { answerCounts } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
 import {
   addOpenModel,
@@ -11,6 +14,7 @@ import {
 import { ModelListSchema } from '../../src/http/schemas.ts';
 import { ModelRemoved, tuningSha256 } from '../../src/served-models/tunings.ts';
 import type { TuningContent } from '../../src/tuning/tuning-file.ts';
+import { temporaryDirectory } from '../accounts/support.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { rejection } from '../support/rejection.ts';
@@ -18,6 +22,7 @@ import { ALL_TYPES, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
   embeddedEngine,
+  IS_ON_POSTGRES,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -44,10 +49,15 @@ async function tuningText(more: Partial<TuningContent['header']> = {}): Promise<
   return strongTuning((await embeddedEngine()).facts, more);
 }
 
-async function addTuned(id: string, organization_id: string | null, tuning?: string): Promise<void> {
+async function addTuned(
+  id: string,
+  organization_id: string | null,
+  tuning?: string,
+  to = service,
+): Promise<void> {
   const text = tuning ?? (await tuningText());
   await addOpenModel(
-    service.accounts,
+    to.accounts,
     OPERATOR,
     {
       id,
@@ -148,6 +158,20 @@ describe('a tuned model', () => {
     const { scores: untuned } = await of_base.answer(plan, { scope: 'test' });
     expect((await served.answer(plan, { scope: 'test' })).scores).not.toEqual(untuned);
     expect(await rejection(late.answer(plan, { scope: 'test' }))).toBeInstanceOf(ModelRemoved);
+  });
+
+  test.skipIf(IS_ON_POSTGRES)('has its last answers counted when the service stops', async () => {
+    const directory = temporaryDirectory();
+    const stopped = await startTestService({ directory: directory.path });
+    const account = await addAccount(stopped);
+    await addTuned('support-1', null, undefined, stopped);
+    const body = { ...SMALL_REQUEST, model: 'support-1', questions: { refund, team } };
+    expect((await post(stopped, account.key, body)).status).toBe(200);
+    await stopped.close();
+    const db = openDatabase(join(directory.path, 'tds.sqlite'));
+    expect(db.select().from(answerCounts).all()).toMatchObject([{ question: 0, class: 0, answers: 1 }]);
+    db.$client.close();
+    directory.remove();
   });
 
   test('is closed with its base, and leaves no tuning when it is removed', async () => {

@@ -137,6 +137,30 @@ describe.each(DATABASES)('the catalog in $name', ({ open }) => {
     expect(await catalog.allAliases()).toEqual([{ alias: 'c', model_id: 'other' }]);
   });
 
+  test('counts of answers add up by question and class, from a day on, and go with their day or model', async () => {
+    const { catalog } = database.store;
+    await catalog.insertModel(model('m'));
+    await catalog.insertModel(model('other'));
+    const { catalog: of_another } = await database.another();
+    const [one, two] = [
+      { question: 0, class: 1, answers: 2 },
+      { question: 1, class: 0, answers: 5 },
+    ];
+    await catalog.addAnswerCounts('m', '2026-01-01', [two, one]);
+    await of_another.addAnswerCounts('m', '2026-01-02', [one]);
+    await Promise.all([catalog, of_another].map((to) => to.addAnswerCounts('m', '2026-01-02', [one])));
+    await catalog.addAnswerCounts('m', '2026-01-02', []);
+    await catalog.addAnswerCounts('other', '2026-01-01', [two]);
+    await expect(catalog.addAnswerCounts('nothing', '2026-01-01', [one])).rejects.toThrow();
+    expect(await catalog.answerCounts('m', '2026-01-01')).toEqual([{ ...one, answers: 8 }, two]);
+    expect(await catalog.answerCounts('m', '2026-01-02')).toEqual([{ ...one, answers: 6 }]);
+    await catalog.forgetAnswerCounts('2026-01-02');
+    expect(await catalog.answerCounts('m', '')).toEqual([{ ...one, answers: 6 }]);
+    expect(await catalog.answerCounts('other', '')).toEqual([]);
+    await catalog.deleteModel('m');
+    expect(await database.count('answer_counts')).toBe(0);
+  });
+
   test('an alias is written in the place of one of its name, for a model that exists, and deleted alone', async () => {
     const { catalog } = database.store;
     await catalog.insertModel(model('m'));

@@ -14,6 +14,7 @@ export function allMetrics(): readonly MetricFamily[] {
   metrics.watch({
     models: nobody,
     schedulerLoad: nobody,
+    answerDrifts: nobody,
     books: { open: { holds: 0, oldest_at_ms: null }, unwritten: 0 },
     problems: { counts: noProblems },
     readiness: { failing: nobody },
@@ -39,7 +40,8 @@ export function metricsReference(): string {
     '',
     'Written by `bun test/support/metrics-reference.ts`. `--metrics-port` exports them for Prometheus at `/metrics`. A histogram has',
     'also `_bucket`, `_sum` and `_count`. No label holds what a client wrote, or the id of a customer: a value is one of few words,',
-    'a path of the API, or a name that the operator gave. `tds install --prometheus` writes alerts on them, `--grafana` a dashboard.',
+    "a path of the API, or a name that the operator gave. Only the id of an organization's own model has the organization's and the",
+    'name that it chose. `tds install --prometheus` writes alerts on them, `--grafana` a dashboard.',
     '',
     '| metric | type | labels | what it is |',
     '|---|---|---|---|',

@@ -1,20 +1,38 @@
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { AccountError } from '../../access/errors.ts';
 import { requirePermission } from '../../access/permissions.ts';
 import { addOwnModel, listOwnModels, removeOwnModel } from '../../catalog/own-models.ts';
 import { Refusal } from '../../errors/errors.ts';
 import { BODY_BYTES_MAX, readBytes } from '../../http/body-bytes.ts';
+import { writeJson } from '../../json/write-json.ts';
+import type { Question } from '../../questions/question.ts';
+import { answerDrifts } from '../../served-models/answer-drifts.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../served-models/lifecycle.ts';
 import { findTuningBase } from '../../served-models/tuning-base.ts';
 import { tuningSha256 } from '../../served-models/tunings.ts';
+import type { CatalogModel } from '../../store/catalog-records.ts';
+import { identityOf } from '../../tuning/question-identity.ts';
+import { STABILITY_INDEX_MAX } from '../../tuning/stability-index.ts';
 import { readTuning, type TuningHeader, TuningUnusable } from '../../tuning/tuning-file.ts';
 import { refusedByPort } from './refusals.ts';
-import { answerOf, Done, Micros, nullable, OrganizationParams, Time } from './schemas.ts';
+import { answerOf, Done, Micros, ModeSchema, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
 const PREFIX = '/organizations/:organization_id/own-models';
+
+const Drift = answerOf({
+  question: Type.String({ description: 'Its instructions; as JSON where they are no text.' }),
+  mode: ModeSchema,
+  index: Type.Number({ description: 'The population stability index, less the part that chance explains.' }),
+  has_moved: Type.Boolean(),
+  labels: Type.Integer(),
+  answers: Type.Integer(),
+  classes: Type.Array(
+    answerOf({ name: Type.String(), share_at_tuning: Type.Number(), share: Type.Number() }),
+  ),
+});
 
 const OwnModel = answerOf({
   id: Type.String(),
@@ -23,6 +41,10 @@ const OwnModel = answerOf({
   context_tokens: nullable(Type.Integer()),
   input_price_micros_per_million_tokens: nullable(Micros),
   added_at_ms: nullable(Time),
+  drifts: Type.Array(Drift, {
+    description:
+      'The tuned questions with enough answers in the last seven days, beside those at their tuning.',
+  }),
 });
 
 /** Returns the routes of an organization's own models: list and remove. An id has its place in the body, as it may have a slash. */
@@ -33,15 +55,15 @@ export function ownModelRoutes(services: ConsoleServices) {
       '/',
       async ({ actor, params: { organization_id } }) => {
         const models = await listOwnModels(services.store, actor, organization_id);
-        return {
-          items: models.map((model) => ({
-            id: model.id,
-            base_id: model.base_id,
-            context_tokens: model.context_tokens,
-            input_price_micros_per_million_tokens: model.input_price_micros_per_million_tokens,
-            added_at_ms: model.released_at_ms,
-          })),
-        };
+        const items = models.map(async (model) => ({
+          id: model.id,
+          base_id: model.base_id,
+          context_tokens: model.context_tokens,
+          input_price_micros_per_million_tokens: model.input_price_micros_per_million_tokens,
+          added_at_ms: model.released_at_ms,
+          drifts: await driftsOf(services, model),
+        }));
+        return { items: await Promise.all(items) };
       },
       { params: OrganizationParams, response: answerOf({ items: Type.Array(OwnModel) }) },
     )
@@ -104,6 +126,30 @@ async function readText(
     // As any other file that is no text.
     return '';
   }
+}
+
+/** Returns no drifts for a tuning that cannot be read: requests tell of that, and the model can still be removed here. */
+async function driftsOf(
+  { store, operation, clock }: ConsoleServices,
+  { id, tuning_sha256 }: CatalogModel,
+): Promise<Static<typeof Drift>[]> {
+  if (tuning_sha256 === null) return [];
+  const readEntries = () => operation.models.tuningEntries({ id, tuning_sha256 }).catch(() => []);
+  const drifts = await answerDrifts(store.catalog, id, readEntries, clock.now_ms());
+  return drifts.map(({ entry: { question, mode }, at_tuning, now, index }) => ({
+    question: textOf(question),
+    ...{ mode, index, has_moved: index > STABILITY_INDEX_MAX },
+    ...{ labels: at_tuning.answers, answers: now.answers },
+    classes: identityOf(question).classes.map((name, at) => ({
+      name,
+      share_at_tuning: at_tuning.shares[at] ?? 0,
+      share: now.shares[at] ?? 0,
+    })),
+  }));
+}
+
+function textOf({ instructions = '' }: Question): string {
+  return typeof instructions === 'string' ? instructions : writeJson(instructions);
 }
 
 function headerOf(tuning: string): TuningHeader {

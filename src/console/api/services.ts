@@ -19,7 +19,7 @@ import type { SignIn } from '../people/sign-in.ts';
 export interface Operation {
   readonly activity: Pick<RecentActivity, 'now' | 'refusalsOf'>;
   readonly audits: Pick<Audits, 'status' | 'auditNow'>;
-  readonly models: Pick<Models, 'states' | 'observed' | 'schedulerLoad' | 'lifecycle'>;
+  readonly models: Pick<Models, 'states' | 'observed' | 'schedulerLoad' | 'lifecycle' | 'tuningEntries'>;
   readonly reloads: Pick<Reloads, 'begin' | 'statusOf'>;
   /** Makes the models follow a change of the catalog at once. Never rejects. */
   readonly followCatalog: () => Promise<void>;

@@ -8,6 +8,7 @@ import { createKey } from '../../../src/accounts/keys.ts';
 import { projectFile } from '../../../src/files/project-root.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { uncommittedProbability } from '../../../src/questions/noul.ts';
+import { dayOf } from '../../../src/time/days.ts';
 import { readTuning } from '../../../src/tuning/tuning-file.ts';
 import { tds } from '../../cli/support.ts';
 import { expectDecision, expectError } from '../../contract/expectations.ts';
@@ -281,7 +282,18 @@ describe.skipIf(program === null)('the Evaluate page', () => {
 
     await page.getByRole('link', { name: 'Models', exact: true }).first().click();
     await button(page, `Remove ${id}`).waitFor();
+    expect(await button(page, `Compare the answers of ${id}`).count()).toBe(0);
+    const counts = [{ question: 0, class: 1, answers: 500 }];
+    const { store, clock } = made.service.accounts;
+    await store.catalog.addAnswerCounts(id, dayOf(clock.now_ms()), counts);
+    await page.reload();
     await page.setViewportSize(PHONE);
+    await page.getByText(/Moved index \d\.\d+ on 1 of 1 question/).waitFor();
+    await button(page, `Compare the answers of ${id}`).click();
+    await page.getByRole('dialog').getByRole('row', { name: /^yes/ }).getByText('100.0%').waitFor();
+    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+    await opened.photograph('drift-phone');
+    await page.keyboard.press('Escape');
     expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
     await opened.photograph('models-phone');
     await button(page, `Remove ${id}`).click();

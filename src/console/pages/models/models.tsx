@@ -11,6 +11,7 @@ import { formatMoney, formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
 import { may } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
+import { type Drift, DriftDialog, DriftSummary } from './drift.tsx';
 
 interface ListedModel {
   readonly id: string;
@@ -19,12 +20,14 @@ interface ListedModel {
   readonly is_own: boolean;
   readonly context_tokens: number | null;
   readonly input_price_micros_per_million_tokens: number | null;
+  readonly drifts: readonly Drift[];
 }
 
 /** The models that the organization may ask, with its own ones. */
 export default function Models({ params: { organization_id = '' } }: PageProps) {
   const models = useLoaded(() => loadModels(organization_id), [organization_id]);
   const [removed, setRemoved] = useState<string>();
+  const [compared, setCompared] = useState<ListedModel>();
   return (
     <>
       <PageHeader
@@ -43,10 +46,20 @@ export default function Models({ params: { organization_id = '' } }: PageProps) 
             rows={listed}
             keyOf={({ id }) => id}
             empty={<EmptyState title="No models">The operator of this service opens them.</EmptyState>}
-            columns={[...COLUMNS, ...(may('manage_models') ? [removeColumn(setRemoved)] : [])]}
+            columns={[
+              ...COLUMNS,
+              driftColumn(setCompared),
+              ...(may('manage_models') ? [removeColumn(setRemoved)] : []),
+            ]}
           />
         )}
       </LoadedView>
+      <DriftDialog
+        id={compared?.id ?? ''}
+        drifts={compared?.drifts ?? []}
+        is_open={compared !== undefined}
+        onClose={() => setCompared(undefined)}
+      />
       <ConfirmDialog
         title={`Remove ${removed ?? ''}?`}
         action="Remove model"
@@ -91,6 +104,23 @@ const COLUMNS: readonly Column<ListedModel>[] = [
   },
 ];
 
+function driftColumn(onCompare: (model: ListedModel) => void): Column<ListedModel> {
+  return {
+    title: 'Answers',
+    cell: (model) =>
+      model.drifts.length === 0 ? (
+        <span class="muted">–</span>
+      ) : (
+        <span class="prose-cell">
+          <DriftSummary drifts={model.drifts} />{' '}
+          <Button size="small" label={`Compare the answers of ${model.id}`} onClick={() => onCompare(model)}>
+            Compare…
+          </Button>
+        </span>
+      ),
+  };
+}
+
 function removeColumn(onRemove: (id: string) => void): Column<ListedModel> {
   return {
     title: 'Actions',
@@ -112,6 +142,6 @@ async function loadModels(organization_id: string): Promise<readonly ListedModel
   const others = live.items.filter(({ id }) => !own.items.some((one) => one.id === id));
   return [
     ...own.items.map((model) => ({ ...model, is_own: true })),
-    ...others.map((model) => ({ ...model, base_id: null, is_own: false })),
+    ...others.map((model) => ({ ...model, base_id: null, is_own: false, drifts: [] })),
   ];
 }
