@@ -336,11 +336,12 @@ function openReadiness(
 /** Opens the console, where the service has one. */
 function openConsoleOf(parts: ServiceParts, { activity }: Watching, answering: Answering) {
   if (parts.console === undefined) return { console: null, stopActivity: () => undefined };
-  const { audits, models, store, clock, catalog, problems, database, reload } = answering;
+  const { audits, models, answer_counts, store, clock, catalog, problems, database, reload } = answering;
   const operation = {
     activity,
     audits,
     models,
+    answer_counts,
     reloads: new Reloads({ store, clock }, reload),
     followCatalog: () => followCatalog({ catalog, models, problems }),
   };

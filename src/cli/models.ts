@@ -21,6 +21,7 @@ import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../contract/money.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
+import { answerDrifts, largestIndex } from '../served-models/answer-drifts.ts';
 import {
   type CatalogModel,
   MODEL_KINDS,
@@ -29,6 +30,8 @@ import {
   type UpstreamProtocol,
   type UpstreamVocabulary,
 } from '../store/catalog-records.ts';
+import { STABILITY_INDEX_MAX } from '../tuning/stability-index.ts';
+import { readTuning, TuningUnusable } from '../tuning/tuning-file.ts';
 import { checkTuning } from './check-tuning.ts';
 import { checkUpstreams, checkVocabulary } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';
@@ -209,24 +212,28 @@ function registerList(parent: Command): void {
   })
     .addHelpText(
       'after',
-      '\nState and memory are those of the service that runs here; memory is that of weights, keys and values, and kept prefixes.',
+      '\nState and memory are those of the service that runs here; memory is that of weights, keys and values, and kept prefixes.\n' +
+        `Drift is that of a tuned model’s answers of the last seven days: above ${STABILITY_INDEX_MAX} they are others than at its tuning.`,
     )
     .action(async (options: JsonOptions) => {
       const states = (await askForModelStates(options.data)) ?? [];
-      const models = await withData(options, async ({ store }) => {
-        const aliases = await listModelAliases(store);
-        const all = await new Catalog(store.catalog).list();
-        return all.map((model) => ({
+      const models = await withData(options, async (context) => {
+        const aliases = await listModelAliases(context.store);
+        const all = await new Catalog(context.store.catalog).list();
+        const listed = all.map(async (model) => ({
           ...model,
           served: states.find(({ id }) => id === model.id),
+          drift_index: await driftIndexOf(context, model),
           aliases: aliases.filter(({ model_id }) => model_id === model.id).map(({ alias }) => alias),
         }));
+        return await Promise.all(listed);
       });
       if (options.json) {
         printJson(
-          models.map(({ aliases, served, ...model }) => ({
+          models.map(({ aliases, served, drift_index, ...model }) => ({
             ...shown(model),
             aliases,
+            drift_index,
             state: served?.state ?? null,
             load_error: served?.load_error ?? null,
             memory_bytes: served?.memory_bytes ?? null,
@@ -236,6 +243,24 @@ function registerList(parent: Command): void {
       }
       printTable(LIST_COLUMNS, models.map(listRow), 'There is no model.');
     });
+}
+
+/** Returns null for a tuning that cannot be read: requests tell of that. */
+async function driftIndexOf(
+  { store: { catalog }, clock }: DataContext,
+  { id, tuning_sha256 }: CatalogModel,
+): Promise<number | null> {
+  if (tuning_sha256 === null) return null;
+  const drifts = answerDrifts(
+    catalog,
+    id,
+    async () => readTuning((await catalog.findTuning(id)) ?? '').entries,
+    clock.now_ms(),
+  );
+  return await drifts.then(largestIndex).catch((error: unknown) => {
+    if (error instanceof TuningUnusable) return null;
+    throw error;
+  });
 }
 
 const LIST_COLUMNS = [
@@ -248,11 +273,16 @@ const LIST_COLUMNS = [
   'PROFILE OR PROTOCOL',
   'CONTEXT TOKENS',
   'DOLLARS PER 1M INPUT TOKENS',
+  'DRIFT',
   'ALIASES',
 ];
 
 function listRow(
-  row: CatalogModel & { readonly served: ServedModelState | undefined; readonly aliases: readonly string[] },
+  row: CatalogModel & {
+    readonly served: ServedModelState | undefined;
+    readonly drift_index: number | null;
+    readonly aliases: readonly string[];
+  },
 ): readonly string[] {
   const { state, memory_bytes = null, load_error = null } = row.served ?? {};
   return [
@@ -265,6 +295,7 @@ function listRow(
     row.profile ?? row.upstreams?.protocol ?? '-',
     row.context_tokens === null ? '-' : String(row.context_tokens),
     formatPrice(row),
+    row.drift_index === null ? '-' : row.drift_index.toFixed(2),
     row.aliases.join(', '),
   ];
 }

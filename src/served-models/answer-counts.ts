@@ -5,7 +5,7 @@ import type { Store } from '../store/store.ts';
 import type { Clock } from '../time/clock.ts';
 import { dayOf } from '../time/days.ts';
 import type { TuningEntry } from '../tuning/tuning-file.ts';
-import { answerDrifts } from './answer-drifts.ts';
+import { answerDrifts, largestIndex } from './answer-drifts.ts';
 
 /** A write of so many rows takes SQLite a few milliseconds. */
 const ROWS_MAX = 1_000;
@@ -106,8 +106,7 @@ export class AnswerCounts {
       for (const count of batch) add(model, { ...count, answers: -count.answers });
       written += batch.length;
     } while (written < counts.length);
-    const drifts = await answerDrifts(store.catalog, id, () => model.entries, now_ms);
-    model.index = drifts.length === 0 ? null : Math.max(...drifts.map(({ index }) => index));
+    model.index = largestIndex(await answerDrifts(store.catalog, id, () => model.entries, now_ms));
   }
 }
 

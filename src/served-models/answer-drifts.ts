@@ -41,6 +41,11 @@ export async function answerDrifts(
   });
 }
 
+/** Returns the largest index; null where no question is compared. */
+export function largestIndex(drifts: readonly AnswerDrift[]): number | null {
+  return drifts.length === 0 ? null : Math.max(...drifts.map(({ index }) => index));
+}
+
 /** Returns the UTC day from which on answers are compared; the counts of earlier ones can be deleted. */
 export function firstComparedDay(now_ms: number): string {
   return dayOf(now_ms - (DAYS - 1) * DAY_MS);

@@ -527,6 +527,7 @@ describe('the catalog', () => {
       aliases: [],
       // No service runs on the data directory.
       state: null,
+      drift_index: null,
       load_error: null,
       memory_bytes: null,
     });

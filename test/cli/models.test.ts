@@ -49,6 +49,7 @@ describe('tds model add --weights', () => {
       aliases: [],
       // No service runs.
       state: null,
+      drift_index: null,
       load_error: null,
       memory_bytes: null,
     });

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { openDatabase } from '../../db/sqlite/connection.ts';
+import { answerCounts } from '../../db/sqlite/schema.ts';
 import { verifyWeights } from '../../native/engine.ts';
+import { dayOf } from '../../src/time/days.ts';
 import { writeTuning } from '../../src/tuning/tuning-file.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
@@ -70,10 +73,22 @@ describe('tds model add --tuning', () => {
         base_id: 'tiny',
         organization_id,
         input_price_micros_per_million_tokens: 250_000,
+        drift_index: null,
       }),
     );
+    const db = openDatabase(join(data, 'tds.sqlite'));
+    const day = dayOf(Date.now());
+    const row = { model_id: 'support-1', day, question: 0, class: 1, answers: 500 };
+    db.insert(answerCounts).values(row).run();
+    db.$client.close();
+    // All answers are yes, of which half were at tuning.
+    expect(await listed()).toContainEqual(
+      expect.objectContaining({ id: 'support-1', drift_index: expect.closeTo(1.57, 1) }),
+    );
     const { stdout } = await tds(['model', 'list', '--data', data]);
-    expect(stdout).toContain(`tuning of tiny, for ${organization_id}`);
+    expect(stdout).toMatch(
+      new RegExp(`^support-1 .*tuning of tiny, for ${organization_id} .* 1\\.\\d\\d *$`, 'm'),
+    );
     expectRefused(await add('support-1', '--tuning', tuning), 'There is a model support-1 already.');
     expectRefused(
       await tds(['model', 'remove', 'tiny', '--data', data]),

@@ -66,6 +66,7 @@ describe('tds model add --upstream', () => {
       },
       aliases: [],
       state: null,
+      drift_index: null,
       load_error: null,
       memory_bytes: null,
     });

@@ -39,6 +39,11 @@ const Own = Type.Object({
     }),
   ),
 });
+const Drifts = Type.Object({
+  items: Type.Array(
+    Type.Object({ id: Type.String(), drift_index: Type.Union([Type.Number(), Type.Null()]) }),
+  ),
+});
 
 /** An organization with credit, and one of its owners. */
 interface Customer extends TestAccount {
@@ -208,6 +213,11 @@ describe("an organization's own model", () => {
       ],
     });
     expect(metricIn(await metrics.text(), `tds_answer_drift_index{model="${id}"}`)).toBe(drift?.index ?? 0);
+    const operator = await addPerson(made, { email: 'operator@example.com', is_operator: true });
+    const all = Value.Parse(Drifts, await (await operator.ask('/console/api/operator/models/')).json()).items;
+    expect(all.filter(({ drift_index }) => drift_index !== null)).toEqual([
+      { id, drift_index: drift?.index ?? 0 },
+    ]);
     await remove(own, id);
     await made.service.service.services.answer_counts.flush();
     expect(seriesOf(await metrics.text(), 'tds_answer_drift_index')).toEqual([]);

@@ -7,6 +7,7 @@ import type { Payments } from '../../http/webhook-routes.ts';
 import type { Audits } from '../../maintenance/audits.ts';
 import type { RecentActivity } from '../../observability/recent-activity.ts';
 import type { Problems, RecentProblems } from '../../problems/problems.ts';
+import type { AnswerCounts } from '../../served-models/answer-counts.ts';
 import type { Models } from '../../served-models/models.ts';
 import type { Reloads } from '../../served-models/reloads.ts';
 import type { MovementReader } from '../../store/movement-reader.ts';
@@ -20,6 +21,7 @@ export interface Operation {
   readonly activity: Pick<RecentActivity, 'now' | 'refusalsOf'>;
   readonly audits: Pick<Audits, 'status' | 'auditNow'>;
   readonly models: Pick<Models, 'states' | 'observed' | 'schedulerLoad' | 'lifecycle' | 'tuningEntries'>;
+  readonly answer_counts: Pick<AnswerCounts, 'drifts'>;
   readonly reloads: Pick<Reloads, 'begin' | 'statusOf'>;
   /** Makes the models follow a change of the catalog at once. Never rejects. */
   readonly followCatalog: () => Promise<void>;

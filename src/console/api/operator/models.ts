@@ -34,6 +34,11 @@ const Model = answerOf({
       load: Queue,
     }),
   ),
+  drift_index: nullable(
+    Type.Number({
+      description: "The largest stability index of a tuned model's questions, as this node knows.",
+    }),
+  ),
   reload: nullable(
     answerOf({
       state: Type.Union([Type.Literal('running'), Type.Literal('done'), Type.Literal('failed')]),
@@ -101,11 +106,12 @@ export function modelRoutes(services: ConsoleServices) {
 }
 
 async function listModels(
-  { store, operation: { models, reloads } }: ConsoleServices,
+  { store, operation: { models, answer_counts, reloads } }: ConsoleServices,
   operator: Actor,
 ): Promise<Static<typeof Model>[]> {
   const aliases = await listModelAliases(store);
   const states = models.states();
+  const drifts = new Map(answer_counts.drifts().map((drift) => [drift.model, drift.index]));
   return (await new Catalog(store.catalog).list()).map((model) => {
     const { id, kind, status, description, context_tokens, released_at_ms } = model;
     const engine = states.find((one) => one.id === id);
@@ -123,6 +129,7 @@ async function listModels(
         engine === undefined
           ? null
           : { state: engine.state, load_error: engine.load_error ?? null, load: models.schedulerLoad(id) },
+      drift_index: drifts.get(id) ?? null,
       reload: reloads.statusOf(operator, id),
     };
   });

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { parseDollars } from '../../../contract/money.ts';
+import { STABILITY_INDEX_MAX } from '../../../tuning/stability-index.ts';
 import { ApiError, api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
@@ -12,7 +13,7 @@ import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
-import { formatCount, formatMoney } from '../format.ts';
+import { formatCount, formatMoney, formatNumber } from '../format.ts';
 import { usePolled } from '../use-polled.ts';
 
 const POLL_MS = 2_000;
@@ -106,7 +107,7 @@ export default function Models() {
   );
 }
 
-function state({ status, has_weights, engine, reload }: Model) {
+function state({ status, has_weights, engine, drift_index, reload }: Model) {
   const now = engine === null ? null : STATES[engine.state];
   return (
     <span class="prose-cell">
@@ -117,6 +118,9 @@ function state({ status, has_weights, engine, reload }: Model) {
           <Badge>{has_weights ? 'Closed' : 'Coming soon'}</Badge>
         )}
         {now !== null && <Badge tone={now.tone}>{now.text}</Badge>}
+        {drift_index !== null && drift_index > STABILITY_INDEX_MAX && (
+          <Badge tone="warning">Answers moved: index {formatNumber(drift_index, 2)}</Badge>
+        )}
         {reload?.state === 'running' && <Badge tone="info">Reloading</Badge>}
       </span>
       {engine?.load_error != null && <span class="field-error">{engine.load_error}</span>}
