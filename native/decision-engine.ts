@@ -1,6 +1,7 @@
 import type { Calibration } from './calibration.ts';
 import type { EngineSpeed } from './engine-speed.ts';
 import type { EvaluatorName } from './evaluators/evaluator-names.ts';
+import type { HiddenStates } from './plan/hidden-state.ts';
 import type { PlanLogits } from './plan/plan.ts';
 import type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 import type { DecoderSize, EvaluatorCounts } from './plan-evaluator.ts';
@@ -18,6 +19,8 @@ export interface EngineFacts {
   readonly missing_gpu?: string | undefined;
   /** The fitted temperatures by which scores are divided, by mode; null where there are none. */
   readonly temperatures: Calibration['temperatures'] | null;
+  /** True if corrections can have the hidden states at its reads. */
+  readonly reads_states: boolean;
 }
 
 /** The properties of a plan that schedule it. */
@@ -43,8 +46,17 @@ export interface ScoreCorrection {
   /** As in `EngineFacts`: the weights and the profile that the corrections were fitted on. */
   readonly weights_sha256: string;
   readonly profile: string;
-  /** Returns the scores of the question at `index`, from those without calibration; undefined to leave them. */
-  correct(index: number, scores: readonly number[]): readonly number[] | undefined;
+  /** Returns true for a question whose hidden states are read for `correct`. */
+  needsStates(index: number): boolean;
+  /**
+   * Returns the scores of the question at `index`, from those without calibration; undefined to leave them. `states` are
+   * undefined where `needsStates` is false, and by a profile without them.
+   */
+  correct(
+    index: number,
+    scores: readonly number[],
+    states: HiddenStates | undefined,
+  ): readonly number[] | undefined;
 }
 
 export interface EvaluateOptions {

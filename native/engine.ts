@@ -45,6 +45,7 @@ export { GPUS, type Gpu } from './gpu.ts';
 export type { CpuKernels, DeviceStatus, MachineStatus } from './machine.ts';
 export { type MachineMemory, machineMemory } from './machine-memory.ts';
 export type { OpenOptions } from './open-options.ts';
+export { type HiddenStates, STATE_SIZE } from './plan/hidden-state.ts';
 export { type PlanLogits, planTokens } from './plan/plan.ts';
 export type { DecisionInput, DecisionPlan } from './plan/profile.ts';
 export type { RequestPlan } from './plan/readings.ts';

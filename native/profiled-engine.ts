@@ -48,6 +48,7 @@ export class ProfiledEngine implements DecisionEngine {
       device: evaluator.device,
       missing_gpu: evaluator.missing_gpu,
       temperatures: calibration?.temperatures ?? null,
+      reads_states: profile.states !== null,
     };
   }
 
@@ -59,21 +60,31 @@ export class ProfiledEngine implements DecisionEngine {
     const { correction } = options;
     this.#requireFits(correction);
     const { input } = plan;
-    const scores = await this.#readAgain(input, await this.#scores(plan, options), options);
+    const needsStates = (index: number) => correction?.needsStates(index) ?? false;
+    const states = input.questions.some((_, index) => needsStates(index)) ? this.profile.states : null;
+    const asked = states === null ? plan : { ...plan, plans: states.asked(input, plan.plans, needsStates) };
+    const logits = await this.#evaluatePlans(asked, options);
+    const first = this.profile.scores(input, asked.plans, logits);
+    const scores = await this.#readAgain(input, first, options);
+    const states_read = states?.of(input, asked.plans, logits);
     const { calibration } = this;
     return input.questions.map((question, index) => {
       const own = scores[index] ?? [];
-      const corrected = correction?.correct(index, own);
+      const corrected = correction?.correct(
+        index,
+        own,
+        needsStates(index) ? states_read?.[index] : undefined,
+      );
       if (corrected !== undefined || calibration === undefined) return corrected ?? own;
       return applyTemperature(own, question, calibration.temperatures[input.mode]);
     });
   }
 
-  /** Returns the scores of a request's plans. */
-  async #scores(
-    { input, plans }: DecisionPlan,
+  /** Returns the logits of a request's plans. */
+  async #evaluatePlans(
+    { plans }: Pick<DecisionPlan, 'plans'>,
     { signal: given_up, scope, schedulePlan = atOnce }: EvaluateOptions,
-  ): Promise<readonly (readonly number[])[]> {
+  ): Promise<readonly PlanLogits[]> {
     // A request without one of its plans has no answer, so its waiting plans are cancelled.
     const failure = new AbortController();
     const signal = given_up === undefined ? failure.signal : AbortSignal.any([given_up, failure.signal]);
@@ -98,7 +109,7 @@ export class ProfiledEngine implements DecisionEngine {
         evaluations.push(evaluation);
         signal.throwIfAborted();
       }
-      return this.profile.scores(input, plans, await Promise.all(evaluations));
+      return await Promise.all(evaluations);
     } catch (error) {
       failure.abort(error);
       await Promise.allSettled(evaluations);
@@ -115,13 +126,14 @@ export class ProfiledEngine implements DecisionEngine {
     const shortlists = this.profile.reads_many_options_twice ? shortlistsOf(input, scores) : [];
     if (shortlists.length === 0) return scores;
     const questions = shortlists.map(({ question }) => question);
-    const read = await this.#scores(await this.planner.plan({ ...input, questions }), options);
+    const again = await this.planner.plan({ ...input, questions });
+    const read = this.profile.scores(again.input, again.plans, await this.#evaluatePlans(again, options));
     const by_choice = new Map(
       shortlists.map(({ asked, places }, at) => [asked, { places, second: read[at] ?? [] }]),
     );
     return scores.map((first, asked) => {
-      const again = by_choice.get(asked);
-      return again === undefined ? first : withSecondReading(first, again.places, again.second);
+      const choice = by_choice.get(asked);
+      return choice === undefined ? first : withSecondReading(first, choice.places, choice.second);
     });
   }
 

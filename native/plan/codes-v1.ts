@@ -106,6 +106,7 @@ function scoresOf(question: Question, index: number, label_scores: readonly numb
 class CodesV1 implements PromptProfile {
   readonly name = 'codes-v1';
   readonly reads_many_options_twice = false;
+  readonly states = null;
   readonly #frame: ChatFrame;
   readonly #client: Tokenizer;
   readonly #cue: readonly number[];

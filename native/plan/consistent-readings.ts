@@ -3,8 +3,9 @@ import type { NoulQuestion } from '../../src/questions/noul.ts';
 import type { Question } from '../../src/questions/question.ts';
 import type { ScoreQuestion } from '../../src/questions/score.ts';
 import { PlanRejected } from '../errors.ts';
+import type { HiddenStates } from './hidden-state.ts';
 import type { PlanLogits } from './plan.ts';
-import type { DecisionInput, PromptProfile, RequestPlans } from './profile.ts';
+import type { DecisionInput, PromptProfile, RequestPlans, StateReads } from './profile.ts';
 import type { RequestPlan } from './readings.ts';
 
 /** The readings of one question, and the function that combines their scores. */
@@ -141,6 +142,31 @@ async function namingOwners(
   }
 }
 
+/** Returns hidden states that are combined in consistent mode, number by number, as scores are. */
+function consistentStates(states: StateReads): StateReads {
+  return {
+    asked(input, plans, isWanted) {
+      if (input.mode === 'fast') return states.asked(input, plans, isWanted);
+      const { owners, input: read } = expanded(input);
+      return states.asked(read, plans, (reading) => isWanted(owners[reading] ?? -1));
+    },
+    of(input, plans, logits) {
+      if (input.mode === 'fast') return states.of(input, plans, logits);
+      const request = expanded(input);
+      const readings = byQuestion(request, states.of(request.input, plans, logits));
+      return request.asked.map((asked, question) => combinedStates(asked, readings[question] ?? []));
+    },
+  };
+}
+
+function combinedStates({ combine }: QuestionReadings, readings: readonly HiddenStates[]): HiddenStates {
+  const [first = []] = readings;
+  const combined = (first[0] ?? []).map((_, at) =>
+    combine(readings.map((states) => states.map((state) => state[at] ?? Number.NaN))),
+  );
+  return first.map((_, score) => combined.map((numbers) => numbers[score] ?? Number.NaN));
+}
+
 /**
  * Returns a profile whose consistent mode asks each question in several readings and averages their scores. An option
  * attends only to the options before it, so a choice and a score are read forward and backward. A noul is read once.
@@ -153,6 +179,7 @@ export function withConsistentReadings(profile: PromptProfile): PromptProfile {
     // Calibrations on disk and the model card use this name.
     name: `${profile.name}+steady-v3`,
     reads_many_options_twice: profile.reads_many_options_twice,
+    states: profile.states && consistentStates(profile.states),
 
     async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
       if (input.mode === 'fast') return await profile.plan(input, context_tokens);

@@ -2,6 +2,7 @@ import type { Question, QuestionType } from '../../src/questions/question.ts';
 import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
 import { withConsistentReadings } from './consistent-readings.ts';
+import { hiddenState, stateTokens, withStateTokens } from './hidden-state.ts';
 import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
@@ -141,12 +142,20 @@ function readScore(logits: readonly number[]): number {
 /**
  * Returns decision-1's profile. An answer token follows every option, whose score is the logit of yes minus that of no
  * there. In fast mode the record is the prefix and each question is a branch. In consistent mode each question has its
- * own plan and also stands before the record. `tokenizer` is the model's.
+ * own plan and also stands before the record. `tokenizer` is the model's. `state_tokens` are those of its hidden states.
  */
-export function markersV1(tokenizer: Tokenizer): PromptProfile {
+export function markersV1(tokenizer: Tokenizer, state_tokens: readonly number[] = []): PromptProfile {
   return {
     name: 'markers-v1',
     reads_many_options_twice: true,
+    // Reading `i` is question `i`.
+    states: {
+      asked: (_input, plans, isWanted) => withStateTokens(plans, state_tokens, isWanted),
+      of: (_input, plans, logits) =>
+        logitsByReading(plans, logits).map((branch) =>
+          branch.map((read) => hiddenState(read.slice(ANSWER_TOKENS.length))),
+        ),
+    },
 
     async plan(input: DecisionInput, context_tokens: number): Promise<RequestPlans> {
       const slices = new Slices();
@@ -186,5 +195,6 @@ export const MARKERS_V1: RegisteredProfile = {
   reads: { tokens_max: ANSWER_TOKENS.length, position: 'anywhere' },
   // The pinned scores were made without it, and change too much with it.
   flash_attention: false,
-  make: ({ tokenizer }) => Promise.resolve(withConsistentReadings(markersV1(tokenizer))),
+  make: ({ tokenizer, vocabulary }) =>
+    Promise.resolve(withConsistentReadings(markersV1(tokenizer, stateTokens(vocabulary.texts.length)))),
 };

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../src/json/json-value.ts';
 import type { Mode, Question } from '../../src/questions/question.ts';
+import type { HiddenStates } from './hidden-state.ts';
 import type { PlanLogits } from './plan.ts';
 import type { ReadBounds } from './read-bounds.ts';
 import type { RequestPlan } from './readings.ts';
@@ -42,6 +43,22 @@ export interface DecisionPlan extends RequestPlans {
   readonly input: DecisionInput;
 }
 
+/** A profile's way to the hidden states at its reads, which only some requests need. */
+export interface StateReads {
+  /** Returns the plans with the hidden states at the reads of the questions that `isWanted`. The tokens stay the same. */
+  asked(
+    input: DecisionInput,
+    plans: readonly RequestPlan[],
+    isWanted: (question: number) => boolean,
+  ): readonly RequestPlan[];
+  /** Returns the hidden states by question, with empty lists where none were asked for. */
+  of(
+    input: DecisionInput,
+    plans: readonly RequestPlan[],
+    logits: readonly PlanLogits[],
+  ): readonly HiddenStates[];
+}
+
 /**
  * Turns text into tokens and logits into scores. It is pure: the same input gives the same plans. Its name is its
  * version, which a calibration stores.
@@ -50,6 +67,8 @@ export interface PromptProfile {
   readonly name: string;
   /** True where a second reading of the likeliest of many options was measured to make choices better. */
   readonly reads_many_options_twice: boolean;
+  /** Null where not every score has a read of its own, whose hidden state would be that of the score. */
+  readonly states: StateReads | null;
   /**
    * Resolves with the plans for a request. A record that does not fit into `context_tokens` beside a question loses its
    * middle for that question, on token boundaries. No other question changes that. Rejects with `PlanRejected` if the

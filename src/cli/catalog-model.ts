@@ -144,6 +144,7 @@ async function openUpstreams(
         evaluator: protocol,
         device: 'upstreams',
         temperatures: null,
+        reads_states: false,
       },
       async answer(input) {
         const answered = await ask(input).catch((error: unknown) => {

@@ -8,7 +8,7 @@ import type { MeasuredModel } from '../eval/measured-model.ts';
 import { ProgressBar } from '../eval/progress.ts';
 import { runCases } from '../eval/run.ts';
 import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
-import type { Mode } from '../questions/question.ts';
+import type { Mode, Question } from '../questions/question.ts';
 import { systemClock } from '../time/clock.ts';
 import { type DataOptions, examplesHelp } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -76,6 +76,7 @@ export async function scoreCases(
     readonly mode: Mode;
     readonly file: ScoreFile;
     readonly probed_records: number;
+    readonly needsStates?: (question: Question) => boolean;
   },
 ): Promise<boolean> {
   const bar = new ProgressBar(process.stderr, () => systemClock.monotonic_ms());

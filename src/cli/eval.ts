@@ -17,7 +17,7 @@ import {
   typeTable,
 } from '../eval/text.ts';
 import { openScores, workspacePath } from '../eval/workspace.ts';
-import { MODES, type Mode } from '../questions/question.ts';
+import { MODES, type Mode, type Question } from '../questions/question.ts';
 import { systemClock } from '../time/clock.ts';
 import { type ChosenModel, openChosenModel } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -87,7 +87,9 @@ async function scoredReport(
   const temperatures = await model.temperatures(mode);
   const file = openScores({ directory: options.output, cases_file }, model, mode);
   try {
-    if (!(await scoreCases(cases, { model, mode, file, probed_records: options.probes }))) return undefined;
+    const needsStates = (question: Question) => model.tuning?.needsStates(question, mode) ?? false;
+    const run = { model, mode, file, probed_records: options.probes, needsStates };
+    if (!(await scoreCases(cases, run))) return undefined;
     return evalReport({
       created: new Date(systemClock.now_ms()).toISOString(),
       cases_file,

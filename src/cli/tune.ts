@@ -13,10 +13,12 @@ import {
   tuneModes,
   tuningEntries,
   tuningTable,
+  vectorCandidates,
 } from '../eval/tuning-fit.ts';
 import { openScores } from '../eval/workspace.ts';
 import { MODES, type Mode } from '../questions/question.ts';
 import { systemClock } from '../time/clock.ts';
+import { partsOf } from '../tuning/correction.ts';
 import { writeTuning } from '../tuning/tuning-file.ts';
 import { type ChosenModel, openChosenModel, requireUntuned } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -106,13 +108,14 @@ async function labelsOf(
 ): Promise<readonly ModeLabels[] | undefined> {
   const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
   const hash_key = hashKeyOf(read.sha256, options.seed);
+  const needsStates = vectorCandidates(cases);
   const labels: ModeLabels[] = [];
   for (const mode of options.mode === BOTH ? MODES : [options.mode]) {
     // First of all, so that a calibration of other weights is refused before the long part.
     const temperatures = await model.temperatures(mode);
     const file = openScores({ directory: options.work, cases_file }, model, mode);
     try {
-      if (!(await scoreCases(cases, { model, mode, file, probed_records: 0 }))) return undefined;
+      if (!(await scoreCases(cases, { model, mode, file, probed_records: 0, needsStates }))) return undefined;
       labels.push(modeLabels(cases, file, { mode, temperatures, hash_key }));
     } finally {
       file.close();
@@ -173,7 +176,7 @@ function summary({ mode, questions }: ModeTuning) {
       const about = { type: question.type, instructions: question.instructions ?? null, labels, conflicts };
       if (typeof result === 'string') return { ...about, not_fitted: result };
       const { correction, before, after, gain_of_100_labels } = result;
-      const parts = correction === null ? [] : ['shift', ...(correction.words === null ? [] : ['words'])];
+      const parts = correction === null ? [] : partsOf(correction);
       return { ...about, parts, before, after, gain_of_100_labels };
     }),
   };

@@ -24,11 +24,11 @@ export function scoredQuestions(
   served?: ServedScores,
 ): readonly ScoredQuestion[] {
   return cases.flatMap((subject) => {
-    const own = file.get(subject.digest, 'original')?.scores;
+    const entry = file.get(subject.digest, 'original');
+    const own = entry?.scores;
     if (!own) return [];
-    const scores =
-      served?.({ state: subject.state, questions: subject.questions.map(({ question }) => question) }, own) ??
-      own;
+    const request = { state: subject.state, questions: subject.questions.map(({ question }) => question) };
+    const scores = served?.(request, own, entry.states) ?? own;
     return subject.questions.map(({ question, answer, target }, index) => ({
       source: subject.source,
       record: subject.digest,
@@ -64,10 +64,11 @@ export function answerPairs(
   for (const subject of cases) {
     const originals = scoredQuestions([subject], file, served);
     for (const probe of PROBES) {
-      const own = file.get(subject.digest, probe)?.scores;
+      const entry = file.get(subject.digest, probe);
+      const own = entry?.scores;
       const request = own ? probed(probe, subject) : undefined;
       if (!own || request === undefined) continue;
-      const scores = served?.(request, own) ?? own;
+      const scores = served?.(request, own, entry?.states) ?? own;
       request.asked.forEach((asked, index) => {
         const original = originals[asked];
         const question = request.questions[index];

@@ -6,7 +6,8 @@ import type { EvalCase } from './cases.ts';
 import type { MeasuredModel } from './measured-model.ts';
 import { PROBES, probed } from './probes.ts';
 import { type Random, shuffled } from './random.ts';
-import type { ScoreFile, Variant } from './score-file.ts';
+import type { ScoreEntry, ScoreFile, Variant } from './score-file.ts';
+import { storedStates } from './stored-states.ts';
 
 /** The progress of a run, in requests to the model. */
 export interface RunProgress {
@@ -24,6 +25,8 @@ export interface RunOptions {
   readonly clock: Pick<Clock, 'monotonic_ms'>;
   /** The number of records that are repeated with every change of `PROBES`. */
   readonly probed_records: number;
+  /** True for a question whose hidden states are stored too, where the model has them; none by default. */
+  readonly needsStates?: (question: Question) => boolean;
   readonly onProgress?: (progress: RunProgress) => void;
   /** Called between two requests; true stops the run. Finished requests are in the file. */
   readonly isStopped?: () => boolean;
@@ -55,8 +58,8 @@ export function drawCases(
  */
 export async function runCases(cases: readonly EvalCase[], options: RunOptions): Promise<boolean> {
   const tasks = cases.flatMap((subject, index) => tasksOf(subject, index < options.probed_records));
-  const waiting = tasks.filter(
-    ({ subject, variant }) => options.file.get(subject.digest, variant) === undefined,
+  const waiting = tasks.filter(({ subject, variant, questions }) =>
+    lacks(options.file.get(subject.digest, variant), questions, options),
   );
   const before = tasks.length - waiting.length;
   let done_now = 0;
@@ -69,6 +72,19 @@ export async function runCases(cases: readonly EvalCase[], options: RunOptions):
     report();
   }
   return true;
+}
+
+/** Returns true if there is no entry, or if it lacks hidden states that are needed. */
+function lacks(
+  entry: ScoreEntry | undefined,
+  questions: readonly Question[],
+  { model, needsStates = () => false }: RunOptions,
+): boolean {
+  if (entry === undefined) return true;
+  if (entry.scores === null || !model.facts.reads_states) return false;
+  return questions.some(
+    (question, index) => needsStates(question) && (entry.states?.[index] ?? null) === null,
+  );
 }
 
 function tasksOf(subject: EvalCase, with_probes: boolean): readonly Task[] {
@@ -88,16 +104,23 @@ function tasksOf(subject: EvalCase, with_probes: boolean): readonly Task[] {
   return [original, ...changes];
 }
 
-async function ask(task: Task, { model, mode, file, clock }: RunOptions): Promise<void> {
+async function ask(task: Task, options: RunOptions): Promise<void> {
+  const { model, mode, file, clock, needsStates = () => false } = options;
   const { subject, variant, state, questions } = task;
   const { digest } = subject;
   const started_ms = clock.monotonic_ms();
   try {
-    const { scores, input_tokens } = await model.answer({ state, questions, mode });
+    const answer = await model.answer({ state, questions, mode }, (index) => {
+      const question = questions[index];
+      return question !== undefined && needsStates(question);
+    });
+    const { scores, states = [], input_tokens } = answer;
+    const has_states = states.some((own) => own !== null);
     file.add({
       digest,
       variant,
       scores: scores.map((list) => [...list]),
+      ...(has_states ? { states: states.map((own) => own && storedStates(own)) } : {}),
       input_tokens,
       latency_ms: clock.monotonic_ms() - started_ms,
     });

@@ -27,6 +27,8 @@ const Entry = Type.Object({
   variant: Variant,
   /** One list for each question; null when the model refused the request. */
   scores: Type.Union([Type.Array(Type.Array(Type.Number())), Type.Null()]),
+  /** For each question its hidden states, as of `storedStates`; null where they were not needed. */
+  states: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Null()]))),
   input_tokens: Type.Integer({ minimum: 0 }),
   latency_ms: Type.Number({ minimum: 0 }),
 });

@@ -3,11 +3,17 @@ import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
 import type { Tuning } from '../tuning/tuning.ts';
+import type { ScoreEntry } from './score-file.ts';
+import { readStates } from './stored-states.ts';
 
-/** Turns the scores of the weights, a list for each question of a request, into those that a service answers by. */
+/**
+ * Turns the scores of the weights, a list for each question of a request, into those that a service answers by. Throws
+ * `RangeError` where the hidden states that a correction needs are missing.
+ */
 export type ServedScores = (
   request: { readonly state: JsonValue; readonly questions: readonly Question[] },
   scores: readonly (readonly number[])[],
+  states: ScoreEntry['states'],
 ) => readonly (readonly number[])[];
 
 /**
@@ -24,12 +30,14 @@ export function servedScores({
   readonly tuning: Tuning | null;
 }): ServedScores | undefined {
   if (temperatures === undefined && tuning === null) return undefined;
-  return (request, scores) => {
-    const correct = tuning?.correctionOf({ ...request, mode });
+  return (request, scores, states) => {
+    const correction = tuning?.correctionOf({ ...request, mode });
     return request.questions.map((question, index) => {
       const own = scores[index] ?? [];
       const calibrated = temperatures === undefined ? own : applyTemperature(own, question, temperatures);
-      return correct?.(index, own) ?? calibrated;
+      const stored = states?.[index] ?? null;
+      const own_states = stored === null ? undefined : readStates(stored);
+      return correction?.correct(index, own, own_states) ?? calibrated;
     });
   };
 }

@@ -3,6 +3,9 @@ import type { HashKey } from '../hashing/half-siphash.ts';
 import { writeJson } from '../json/write-json.ts';
 import { type Mode, QUESTION_TYPES, type Question } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
+import { VECTOR_CLASSES_MAX, VECTOR_LABELS_MIN } from '../tuning/choose-correction.ts';
+import { partsOf } from '../tuning/correction.ts';
+import { identityOf } from '../tuning/question-identity.ts';
 import {
   fitsOf,
   LABELS_MIN,
@@ -17,6 +20,7 @@ import type { TuningEntry } from '../tuning/tuning-file.ts';
 import type { EvalCase } from './cases.ts';
 import { type Random, shuffled } from './random.ts';
 import type { ScoreFile } from './score-file.ts';
+import { readStates } from './stored-states.ts';
 import { number, type Table } from './text.ts';
 
 /** The labels of the cases in one mode, by question. */
@@ -47,17 +51,33 @@ export function modeLabels(
   { mode, temperatures, hash_key }: Omit<ModeLabels, 'sets'> & { readonly hash_key: HashKey },
 ): ModeLabels {
   const answers = cases.flatMap((subject): LabelledAnswer[] => {
-    const scores = file.get(subject.digest, 'original')?.scores;
+    const entry = file.get(subject.digest, 'original');
+    const scores = entry?.scores;
     if (!scores) return [];
     const { state } = subject;
     const record = createHash('sha256').update(writeJson(state)).digest('hex');
     return subject.questions.map(({ question, answer, target }, index) => {
       const temperature = temperatureOf(question, temperatures);
       const own = (scores[index] ?? []).map((score) => score / temperature);
-      return { question, record, state, scores: own, answer, target };
+      const stored = entry.states?.[index] ?? null;
+      const states = stored === null ? null : readStates(stored);
+      return { question, record, state, scores: own, states, answer, target };
     });
   });
   return { mode, temperatures, sets: labelledQuestions(answers, hash_key) };
+}
+
+/** Returns true for each question that has enough labels for a vector, and few enough options. */
+export function vectorCandidates(cases: readonly EvalCase[]): (question: Question) => boolean {
+  const labels = new Map<string, number>();
+  for (const { question } of cases.flatMap((subject) => subject.questions)) {
+    const { key } = identityOf(question);
+    labels.set(key, (labels.get(key) ?? 0) + 1);
+  }
+  return (question) => {
+    const { key, classes } = identityOf(question);
+    return classes.length <= VECTOR_CLASSES_MAX && (labels.get(key) ?? 0) >= VECTOR_LABELS_MIN;
+  };
 }
 
 /** Returns the most fits of `tuneModes`. */
@@ -133,8 +153,7 @@ function resultCells({ fitted }: TunedQuestion): readonly string[] {
       return ['-', '-', '-', '-', 'none: all labels are one answer', '-'];
     default: {
       const { correction, before, after, gain_of_100_labels: gain } = fitted;
-      const parts =
-        correction === null ? 'none: no gain' : correction.words === null ? 'shift' : 'shift, words';
+      const parts = correction === null ? 'none: no gain' : partsOf(correction).join(', ');
       return [
         number(before.accuracy),
         number(after.accuracy),

@@ -54,7 +54,7 @@ export function correctionOf(
   { input }: DecisionPlan,
   onCorrected: OnCorrected,
 ): ScoreCorrection | undefined {
-  const correct = tuning.correctionOf(input, onCorrected);
+  const correction = tuning.correctionOf(input, onCorrected);
   const { weights_sha256, profile } = tuning;
-  return correct === null ? undefined : { weights_sha256, profile, correct };
+  return correction === null ? undefined : { weights_sha256, profile, ...correction };
 }

@@ -14,19 +14,40 @@ import { labelsGain } from './learning-curve.ts';
  */
 export const FOLDS = 5;
 
-/** Shapes by their number of parts, fewest first; those of a group differ only in their penalty. */
-const SHAPES: readonly (readonly CorrectionShape[])[] = [
-  [{ words_penalty: null }],
-  [0.05, 0.15, 0.5, 1.5].map((words_penalty) => ({ words_penalty })),
+type Shapes = readonly (readonly CorrectionShape[])[];
+
+/** Shapes by their number of parts, fewest first; those of a group differ only in their penalties. */
+const SHAPES: Shapes = [
+  [{ words_penalty: null, vector_penalty: null }],
+  [0.05, 0.15, 0.5, 1.5].map((words_penalty) => ({ words_penalty, vector_penalty: null })),
 ];
+const VECTOR_SHAPES: Shapes = [
+  [0.01, 0.03, 0.1, 0.3].map((vector_penalty) => ({ words_penalty: null, vector_penalty })),
+  [0.5, 1.5].flatMap((words_penalty) =>
+    [0.03, 0.1].map((vector_penalty) => ({ words_penalty, vector_penalty })),
+  ),
+];
+
+/** The fewest labels of a vector: with fewer it was never better than words. */
+export const VECTOR_LABELS_MIN = 100;
+/** The most classes of a vector. More make it large, and are read a second time without it. */
+export const VECTOR_CLASSES_MAX = 32;
+
+/** Returns the shapes that are tried for these examples. */
+function shapesFor(examples: readonly LabelledExample[]): Shapes {
+  const has_states = examples.every(({ states }) => states !== null);
+  return has_states && examples.length >= VECTOR_LABELS_MIN ? [...SHAPES, ...VECTOR_SHAPES] : SHAPES;
+}
 
 /** The fewest labels of a learning curve: with fewer it is noise. */
 const CURVE_LABELS_MIN = 32;
 /** The shares of the records in the learning curve, besides all of them. */
 const CURVE_SHARES = [0.25, 0.5];
 
-/** The most fits of `chooseCorrection`. */
-export const FITS = FOLDS * (SHAPES.flat().length + CURVE_SHARES.length) + 1;
+/** Returns the most fits of `chooseCorrection`. */
+export function mostFits(examples: readonly LabelledExample[]): number {
+  return FOLDS * (shapesFor(examples).flat().length + CURVE_SHARES.length) + 1;
+}
 
 /** Measures of answers, each by a correction that was fitted without it. */
 export interface AnswerMeasures {
@@ -78,14 +99,15 @@ export async function chooseCorrection(
     examples,
     examples.map(({ scores }) => scores),
   );
+  const shapes = shapesFor(examples);
   const by_shape = new Map<CorrectionShape, Judged>();
-  for (const shape of SHAPES.flat()) {
+  for (const shape of shapes.flat()) {
     by_shape.set(shape, await outOfFold(examples, folds, shape, options, () => true));
   }
   const lossesOf = (shape: CorrectionShape | null) => (shape && by_shape.get(shape))?.losses ?? plain.losses;
-  const chosen = chooseShape(lossesOf, () => true);
+  const chosen = chooseShape(shapes, lossesOf, () => true);
   const by_fold = Array.from({ length: FOLDS }, (_, fold) =>
-    chooseShape(lossesOf, (index) => folds[index] !== fold),
+    chooseShape(shapes, lossesOf, (index) => folds[index] !== fold),
   );
   const scoresOf = (shape: CorrectionShape | null, index: number) =>
     ((shape && by_shape.get(shape)) ?? plain).scores[index] ?? [];
@@ -106,7 +128,7 @@ export async function chooseCorrection(
         : await curveGain(
             examples,
             ranks,
-            chosen ?? likeliest(lossesOf),
+            chosen ?? likeliest(shapes, lossesOf),
             is_kept ? null : plain,
             options,
             by_shape,
@@ -153,11 +175,12 @@ type IsCounted = (index: number) => boolean;
 
 /** Returns the shape that beats all with fewer parts; null for the uncorrected model. */
 function chooseShape(
+  shapes: Shapes,
   lossesOf: (shape: CorrectionShape | null) => Float64Array,
   isCounted: IsCounted,
 ): CorrectionShape | null {
   let best: CorrectionShape | null = null;
-  for (const group of SHAPES) {
+  for (const group of shapes) {
     const candidate = group.reduce((one, other) =>
       mean(lossesOf(other), isCounted) < mean(lossesOf(one), isCounted) ? other : one,
     );
@@ -167,11 +190,13 @@ function chooseShape(
 }
 
 /** Returns the shape of the least loss, even if it does not beat the uncorrected model. */
-function likeliest(lossesOf: (shape: CorrectionShape) => Float64Array): CorrectionShape {
+function likeliest(shapes: Shapes, lossesOf: (shape: CorrectionShape) => Float64Array): CorrectionShape {
   const everywhere = () => true;
-  return SHAPES.flat().reduce((one, other) =>
-    mean(lossesOf(other), everywhere) < mean(lossesOf(one), everywhere) ? other : one,
-  );
+  return shapes
+    .flat()
+    .reduce((one, other) =>
+      mean(lossesOf(other), everywhere) < mean(lossesOf(one), everywhere) ? other : one,
+    );
 }
 
 /** Returns true if losses are lower by more than the standard error of the difference. */

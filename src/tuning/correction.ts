@@ -3,26 +3,36 @@ import type { FittedPart } from './fitted-part.ts';
 import type { LabelledExample } from './labelled-example.ts';
 import { minimize } from './minimize.ts';
 import { fittedShift, type ShiftPart, shiftedScores } from './shift-part.ts';
+import { addVectorScores, fittedVector, type VectorPart } from './vector-part.ts';
 import { addWordScores, fittedWords, type WordsPart } from './words-part.ts';
 
 /** The correction of the scores of one question. */
 export interface Correction extends ShiftPart {
   readonly words: WordsPart | null;
+  readonly vector: VectorPart | null;
 }
 
 /** The parts of a correction, and the penalty of each. */
 export interface CorrectionShape {
-  /** Null for none. */
+  /** Null for no words. */
   readonly words_penalty: number | null;
+  /** Null for no vector. All examples of one with a vector need hidden states. */
+  readonly vector_penalty: number | null;
+}
+
+/** Returns the names of a correction's parts, for tables. */
+export function partsOf({ words, vector }: Correction): readonly string[] {
+  return ['shift', ...(words === null ? [] : ['words']), ...(vector === null ? [] : ['vector'])];
 }
 
 /** Returns the corrected scores by class; `scores` are those of the uncorrected model. */
 export function correctedScores(
   correction: Correction,
-  { scores, words }: Pick<LabelledExample, 'scores' | 'words'>,
+  { scores, words, states }: Pick<LabelledExample, 'scores' | 'words' | 'states'>,
 ): Float64Array {
   const corrected = shiftedScores(correction, scores);
   if (correction.words !== null) addWordScores(correction.words, words, corrected);
+  if (correction.vector !== null) addVectorScores(correction.vector, states ?? [], corrected);
   return corrected;
 }
 
@@ -30,11 +40,12 @@ export function correctedScores(
 export function fitCorrection(
   examples: readonly LabelledExample[],
   classes: number,
-  { words_penalty }: CorrectionShape,
+  { words_penalty, vector_penalty }: CorrectionShape,
 ): Correction {
   const shift = fittedShift(examples, classes);
-  const words = words_penalty === null ? null : fittedWords(examples, classes, words_penalty);
-  const parts: readonly FittedPart<unknown>[] = words === null ? [shift] : [shift, words];
+  const words = words_penalty === null ? undefined : fittedWords(examples, classes, words_penalty);
+  const vector = vector_penalty === null ? undefined : fittedVector(examples, classes, vector_penalty);
+  const parts: readonly FittedPart<unknown>[] = [shift, words, vector].filter((part) => part !== undefined);
   const starts = parts.map((_, part) =>
     parts.slice(0, part).reduce((sum, { penalties }) => sum + penalties.length, 0),
   );
@@ -60,7 +71,11 @@ export function fitCorrection(
     }
     return loss;
   }, new Float64Array(size));
-  return { ...shift.part(viewOf(best, 0)), words: words === null ? null : words.part(viewOf(best, 1)) };
+  return {
+    ...shift.part(viewOf(best, 0)),
+    words: words?.part(viewOf(best, parts.indexOf(words))) ?? null,
+    vector: vector?.part(viewOf(best, parts.indexOf(vector))) ?? null,
+  };
 }
 
 /**

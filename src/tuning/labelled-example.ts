@@ -13,4 +13,6 @@ export interface LabelledExample {
   readonly answers: readonly number[];
   /** As of `recordWords`. */
   readonly words: Int32Array;
+  /** As of `classStates`; null where they are unknown. */
+  readonly states: ArrayLike<number> | null;
 }

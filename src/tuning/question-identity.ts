@@ -88,6 +88,32 @@ export function engineScores(
   }
 }
 
+/** Returns the number of hidden states of a question: a noul is read once, for its yes. */
+export function stateCount(question: Question): number {
+  switch (question.type) {
+    case 'noul':
+      return 1;
+    case 'choice':
+    case 'score':
+      return classesOf(question).length;
+  }
+}
+
+/** Returns the engine's hidden states of a question one after the other, in the order of the identity's classes. */
+export function classStates(
+  question: Question,
+  { places }: Pick<QuestionIdentity, 'places'>,
+  states: readonly (readonly number[])[],
+): readonly number[] {
+  switch (question.type) {
+    case 'noul':
+      return states.flat();
+    case 'choice':
+    case 'score':
+      return places.flatMap((place) => states[place] ?? []);
+  }
+}
+
 function inPlaces(places: readonly number[], by_class: ArrayLike<number>): number[] {
   const scores = places.map(() => Number.NaN);
   places.forEach((place, index) => {

@@ -1,9 +1,9 @@
 import type { HashKey } from '../hashing/half-siphash.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Question } from '../questions/question.ts';
-import { type ChosenCorrection, chooseCorrection, FITS } from './choose-correction.ts';
+import { type ChosenCorrection, chooseCorrection, mostFits } from './choose-correction.ts';
 import type { LabelledExample } from './labelled-example.ts';
-import { classScores, identityOf, type QuestionIdentity } from './question-identity.ts';
+import { classScores, classStates, identityOf, type QuestionIdentity } from './question-identity.ts';
 import { recordWords } from './record-words.ts';
 
 /** The fewest labels for a fit. */
@@ -17,6 +17,8 @@ export interface LabelledAnswer {
   readonly state: JsonValue;
   /** The scores of the served model, calibrated. */
   readonly scores: readonly number[];
+  /** The hidden states of the scores; null where they are unknown. */
+  readonly states: readonly (readonly number[])[] | null;
   /** The index of the answer, with classes as in `classesOf`. */
   readonly answer: number;
   readonly target: readonly number[];
@@ -96,13 +98,15 @@ function exampleOf(
       target: meanOf(({ answer: own, identity: { places } }, at) => own.target[places[at] ?? 0] ?? 0),
       answers: meanOf(({ answer: own, identity: { places } }, at) => (places[at] === own.answer ? 1 : 0)),
       words: wordsOf(answer),
+      states: answer.states && Float32Array.from(classStates(answer.question, identity, answer.states)),
     },
   ];
 }
 
 /** Returns the most fits of `tuneQuestions`. */
 export function fitsOf(sets: readonly LabelledQuestionSet[]): number {
-  return FITS * sets.filter((set) => notFitted(set) === null).length;
+  const fitted = sets.filter((set) => notFitted(set) === null);
+  return fitted.reduce((sum, { examples }) => sum + mostFits(examples), 0);
 }
 
 /**

@@ -7,15 +7,21 @@ import { type WritableJson, writeJson } from '../json/write-json.ts';
 import { classesOf, MODES, parseQuestion, type Question, questionBody } from '../questions/question.ts';
 import { InvalidCriteria } from '../questions/question-fields.ts';
 import type { Correction } from './correction.ts';
+import { stateCount } from './question-identity.ts';
 import { BUCKETS } from './record-words.ts';
+import { VECTOR_SIZE, type VectorPart } from './vector-part.ts';
 
 /** A file of another version is refused, because its numbers may have another meaning. */
 const VERSION = 1;
+/** The version of files with vectors, which earlier programs cannot read. */
+const VERSION_WITH_VECTORS = 2;
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 /** Far beyond what a fit gives, and small enough that every sum of them is a finite number. */
 const WEIGHT_MAX = 1e6;
 const Weight = Type.Number({ minimum: -WEIGHT_MAX, maximum: WEIGHT_MAX });
+/** The greatest length of a vector for one class, far beyond what a fit gives. */
+const VECTOR_NORM_MAX = 1_000;
 const Share = Type.Number({ minimum: 0, maximum: 1 });
 const Integer32 = Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 });
 const CLOSED = { additionalProperties: false };
@@ -26,7 +32,7 @@ const BeforeAndAfter = <Schema extends TSchema>(value: Schema) =>
 const Header = Type.Object(
   {
     format: Type.Literal('tds-tuning'),
-    version: Type.Literal(VERSION),
+    version: Type.Union([Type.Literal(VERSION), Type.Literal(VERSION_WITH_VECTORS)]),
     /** The checksum of the tuned weights, or the fingerprint of upstreams. */
     weights_sha256: Sha256,
     profile: Type.String(),
@@ -70,6 +76,13 @@ const Line = Type.Object(
         CLOSED,
       ),
     ]),
+    /** Absent in files of earlier versions. */
+    vector: Type.Optional(
+      Type.Union([
+        Type.Null(),
+        Type.Object({ centres: Type.Array(Weight), weights: Type.Array(Weight) }, CLOSED),
+      ]),
+    ),
     labels: Type.Integer({ minimum: 1 }),
     /** Measured out of fold. */
     accuracy: BeforeAndAfter(Share),
@@ -101,13 +114,16 @@ export class TuningUnusable extends Error {
 
 /** Returns the text of a tuning file: a JSON line for the header, and one for each question. */
 export function writeTuning({ header, entries }: TuningContent): string {
-  const first = { format: 'tds-tuning', version: VERSION, ...header, questions: entries.length };
+  const has_vectors = entries.some(({ vector }) => vector !== null);
+  const version = has_vectors ? VERSION_WITH_VECTORS : VERSION;
+  const first = { format: 'tds-tuning', version, ...header, questions: entries.length };
   const lines: WritableJson[] = [
     first,
-    ...entries.map(({ question, words, ...numbers }) => ({
+    ...entries.map(({ question, words, vector, ...numbers }) => ({
       question: questionBody(question),
       ...numbers,
       words: words === null ? null : { ...words },
+      ...(vector === null ? {} : { vector: { ...vector } }),
     })),
   ];
   return lines.map((line) => `${writeJson(line)}\n`).join('');
@@ -132,7 +148,7 @@ export function readTuning(text: string): TuningContent {
 
 function isOfOtherVersion(value: unknown): boolean {
   const Versioned = Type.Object({ format: Type.Literal('tds-tuning'), version: Type.Number() });
-  return Value.Check(Versioned, value) && value.version !== VERSION;
+  return Value.Check(Versioned, value) && ![VERSION, VERSION_WITH_VECTORS].includes(value.version);
 }
 
 function parsed(line: string): unknown {
@@ -150,18 +166,34 @@ function entryOf(line: string, line_number: number): TuningEntry {
   if (!Value.Check(Line, value) || question === undefined) {
     throw new TuningUnusable(`is not a tuning file: its line ${line_number} is no correction`);
   }
-  const { shift, words, answer_shares } = value;
+  const { shift, words, vector = null, answer_shares } = value;
   const classes = shift.length;
   const is_whole =
     classes === classesOf(question).length &&
     answer_shares.length === classes &&
-    (words === null || (words.weights.length === words.buckets.length * classes && ascends(words.buckets)));
+    (words === null || (words.weights.length === words.buckets.length * classes && ascends(words.buckets))) &&
+    (vector === null || isWholeVector(vector, question));
   if (!is_whole) {
     throw new TuningUnusable(
       `is damaged: line ${line_number} has other numbers than its question has options`,
     );
   }
-  return { ...value, question };
+  if (vector !== null && longest(vector) > VECTOR_NORM_MAX) {
+    throw new TuningUnusable(`is damaged: the vector in line ${line_number} is too long`);
+  }
+  return { ...value, vector, question };
+}
+
+function isWholeVector({ centres, weights }: VectorPart, question: Question): boolean {
+  return centres.length === stateCount(question) && weights.length === centres.length * VECTOR_SIZE;
+}
+
+/** Returns the length of the longest of a part's vectors, one for each class. */
+function longest({ centres, weights }: VectorPart): number {
+  const lengths = centres.map((_, state) =>
+    Math.hypot(...weights.slice(state * VECTOR_SIZE, (state + 1) * VECTOR_SIZE)),
+  );
+  return Math.max(...lengths);
 }
 
 /** Returns the question as in a request; undefined where there is none. */

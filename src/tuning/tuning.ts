@@ -3,15 +3,24 @@ import type { JsonValue } from '../json/json-value.ts';
 import { largest } from '../questions/probabilities.ts';
 import type { Mode, Question } from '../questions/question.ts';
 import { correctedScores } from './correction.ts';
-import { classScores, engineScores, identityOf } from './question-identity.ts';
+import { classScores, classStates, engineScores, identityOf } from './question-identity.ts';
 import { recordWords } from './record-words.ts';
 import { readTuning, type TuningContent, type TuningEntry } from './tuning-file.ts';
 
-/**
- * The scores of the question at `index` in a request, corrected; undefined for one that was not tuned. `scores` are the
- * engine's without calibration.
- */
-export type CorrectScores = (index: number, scores: readonly number[]) => readonly number[] | undefined;
+/** How the scores of one request's questions are corrected. */
+export interface RequestCorrection {
+  /** Returns true for a question whose correction has a vector, which needs its hidden states. */
+  needsStates(index: number): boolean;
+  /**
+   * Returns the scores of the question at `index`, corrected; undefined for one that was not tuned. `scores` are the
+   * engine's without calibration. Throws `RangeError` for other hidden states than the vector's.
+   */
+  correct(
+    index: number,
+    scores: readonly number[],
+    states?: readonly (readonly number[])[],
+  ): readonly number[] | undefined;
+}
 
 /** Called with the answer that a correction brought: the question's place in the tuning, and the class's. */
 export type OnCorrected = (question: number, answer_class: number) => void;
@@ -42,11 +51,17 @@ export class Tuning {
     return new Tuning(readTuning(text));
   }
 
-  /** How the scores of a request's questions are corrected; null where none of them was tuned. */
+  /** Returns true for a question whose correction has a vector, which needs its hidden states. */
+  needsStates(question: Question, mode: Mode): boolean {
+    const place = this.#places.get(keyOf(mode, identityOf(question).key));
+    return place !== undefined && (this.entries[place]?.vector ?? null) !== null;
+  }
+
+  /** Returns the corrections of a request's questions; null where none of them was tuned. */
   correctionOf(
     input: { readonly state: JsonValue; readonly questions: readonly Question[]; readonly mode: Mode },
     onCorrected: OnCorrected = () => {},
-  ): CorrectScores | null {
+  ): RequestCorrection | null {
     const tuned = input.questions.map((question) => {
       const identity = identityOf(question);
       const place = this.#places.get(keyOf(input.mode, identity.key));
@@ -57,14 +72,24 @@ export class Tuning {
     if (found.length === 0) return null;
     const needs_words = found.some(({ entry }) => entry.words !== null);
     const words = needs_words ? recordWords(input.state, this.#hash_key) : new Int32Array();
-    return (index, scores) => {
-      const one = tuned[index];
-      if (one === undefined) return undefined;
-      const { question, identity, place, entry } = one;
-      const by_class = classScores(question, identity, scores);
-      const corrected = correctedScores(entry, { scores: by_class, words });
-      onCorrected(place, largest([...corrected]).index);
-      return engineScores(question, identity, corrected);
+    return {
+      needsStates: (index) => (tuned[index]?.entry.vector ?? null) !== null,
+      correct(index, scores, states = []) {
+        const one = tuned[index];
+        if (one === undefined) return undefined;
+        const { question, identity, place, entry } = one;
+        const by_class = {
+          scores: classScores(question, identity, scores),
+          states: Float64Array.from(classStates(question, identity, states)),
+          words,
+        };
+        if (entry.vector !== null && by_class.states.length !== entry.vector.weights.length) {
+          throw new RangeError('The tuning has a vector for other hidden states than the model gives.');
+        }
+        const corrected = correctedScores(entry, by_class);
+        onCorrected(place, largest([...corrected]).index);
+        return engineScores(question, identity, corrected);
+      },
     };
   }
 }

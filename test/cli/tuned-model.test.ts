@@ -47,6 +47,7 @@ function textFor(weights_sha256: string): string {
         scale: 1,
         shift: [1, 0],
         words: null,
+        vector: null,
         labels: 20,
         accuracy: { before: 0.5, after: 0.9 },
         loss: { before: 0.7, after: 0.3 },

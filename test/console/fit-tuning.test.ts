@@ -86,11 +86,13 @@ test('a fit on responses is that of tds tune on scores, and its file corrects un
   const tuning = Tuning.read(text ?? '');
   for (const { question, state, scores } of answers) {
     const uncalibrated = scores.map((score) => score * TEMPERATURE);
-    const by_file = tuning.correctionOf({ state, questions: [question], mode: 'fast' })?.(0, uncalibrated);
+    const correction_by_file = tuning.correctionOf({ state, questions: [question], mode: 'fast' });
+    const by_file = correction_by_file?.correct(0, uncalibrated);
     const identity = identityOf(question);
     const corrected = correctedScores(correction, {
       scores: classScores(question, identity, scores),
       words: recordWords(state, header.hash_key),
+      states: null,
     });
     const expected = classProbabilities(question, engineScores(question, identity, corrected));
     for (const [at, share] of classProbabilities(question, by_file ?? []).entries())

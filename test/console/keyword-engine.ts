@@ -20,7 +20,7 @@ export function keywordEngine(engine: DecisionEngine): DecisionEngine {
       return Promise.resolve(
         input.questions.map((question, index) => {
           const scores = scoresOf(question, text.includes('money'), score);
-          return [...(correction?.correct(index, scores) ?? scores)];
+          return [...(correction?.correct(index, scores, undefined) ?? scores)];
         }),
       );
     },

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { createAddonEvaluator } from '../../native/evaluators/addon/addon-evaluator.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
+import { stateTokens } from '../../native/plan/hidden-state.ts';
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
@@ -12,23 +13,36 @@ import { widen } from './support/widen.ts';
 setDefaultTimeout(180_000);
 
 const CONTEXT_TOKENS = 1024;
+/** Of logits, which are about 10: an answer's are 1. */
+const STATE_TOLERANCE = 0.02;
+/** Of decision-1. */
+const VOCABULARY = 49_152;
 
-/** Each question's probabilities, one list after the other. */
+/** Each question's probabilities, one list after the other, and all numbers of the hidden states. */
 async function answer(
   evaluator: PlanEvaluator,
   tokenizer: ModelTokenizer,
   vector: Vector,
-): Promise<readonly number[]> {
-  const profile = markersV1(tokenizer);
+): Promise<{ readonly probabilities: readonly number[]; readonly states: readonly number[] }> {
+  const profile = markersV1(tokenizer, stateTokens(VOCABULARY));
   const input = vectorInput(vector);
-  const { plans } = await profile.plan(input, CONTEXT_TOKENS);
+  const planned = await profile.plan(input, CONTEXT_TOKENS);
+  const plans = profile.states?.asked(input, planned.plans, () => true) ?? [];
   const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
-  return profile.scores(input, plans, logits).flatMap((scores) => {
+  const states = profile.states?.of(input, plans, logits).flat(2) ?? [];
+  const probabilities = profile.scores(input, plans, logits).flatMap((scores) => {
     // A noul's only score is the log-odds of yes.
     const weights = (scores.length === 1 ? [...scores, 0] : scores).map(Math.exp);
     const sum = weights.reduce((left, right) => left + right, 0);
     return weights.map((weight) => weight / sum);
   });
+  return { probabilities, states };
+}
+
+/** The largest distance of two lists' numbers. */
+function distance(ours: readonly number[], theirs: readonly number[]): number {
+  expect(ours.length).toBe(theirs.length);
+  return Math.max(...ours.map((number, index) => Math.abs(number - (theirs[index] ?? Number.NaN))));
 }
 
 // Weights of 8 bits make llama.cpp round activations to 8 bits too, and any other order of additions then shows in an
@@ -63,11 +77,9 @@ describeAddon('decision-1 answers alike through both implementations', () => {
     async (_, vector) => {
       const ours = await answer(addon, tokenizer, vector);
       const theirs = await answer(llama, tokenizer, vector);
-      expect(ours.length).toBe(theirs.length);
-      const distances = ours.map((probability, index) =>
-        Math.abs(probability - (theirs[index] ?? Number.NaN)),
-      );
-      expect(Math.max(...distances)).toBeLessThanOrEqual(1e-3);
+      expect(distance(ours.probabilities, theirs.probabilities)).toBeLessThanOrEqual(1e-3);
+      expect(ours.states.length).toBeGreaterThan(0);
+      expect(distance(ours.states, theirs.states)).toBeLessThanOrEqual(STATE_TOLERANCE);
     },
   );
 });

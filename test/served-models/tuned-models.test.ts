@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { Value } from '@sinclair/typebox/value';
+import fc from 'fast-check';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { answerCounts } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
@@ -12,7 +13,9 @@ import {
   setModelAlias,
 } from '../../src/catalog/changes.ts';
 import { ModelListSchema } from '../../src/http/schemas.ts';
-import { ModelRemoved, tuningSha256 } from '../../src/served-models/tunings.ts';
+import { classesOf, MODES, type Mode, type Question } from '../../src/questions/question.ts';
+import { correctionOf, ModelRemoved, tuningSha256 } from '../../src/served-models/tunings.ts';
+import { Tuning } from '../../src/tuning/tuning.ts';
 import type { TuningContent } from '../../src/tuning/tuning-file.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
@@ -28,7 +31,7 @@ import {
   type TestAccount,
   type TestService,
 } from '../support/service.ts';
-import { REFUND, strongTuning, topic } from '../tuning/strong-tuning.ts';
+import { REFUND, strongTuning, TOPIC, topic, tuningOf, vectorEntry } from '../tuning/strong-tuning.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -105,6 +108,42 @@ describe('a tuned model', () => {
     expect((await decide('support-1', questions, consistent)).answers).toEqual(
       (await decide('decision-1', questions, consistent)).answers,
     );
+  });
+
+  test('with vectors gives each question the same bits, whatever else is asked, in both modes', async () => {
+    const engine = await embeddedEngine();
+    const questions: readonly Question[] = [
+      REFUND,
+      TOPIC,
+      { ...REFUND, instructions: 'Is it urgent?' },
+      { ...TOPIC, instructions: 'Which team?' },
+    ];
+    const tuned = [REFUND, TOPIC].flatMap((question) =>
+      MODES.map((mode) => vectorEntry(question, classesOf(question).length, mode)),
+    );
+    const tuning = Tuning.read(tuningOf(engine.facts, tuned));
+    const scoresOf = async (asked: readonly Question[], mode: Mode, is_tuned: boolean) => {
+      const plan = await engine.plan({ state: SMALL_REQUEST.state, questions: asked, mode });
+      const correction = is_tuned ? correctionOf(tuning, plan, () => {}) : undefined;
+      return await engine.evaluate(plan, { scope: 'test', correction });
+    };
+    for (const mode of MODES) {
+      const alone = await Promise.all(
+        questions.map(async (question) => (await scoresOf([question], mode, true))[0] ?? []),
+      );
+      const base = await scoresOf(questions, mode, false);
+      expect(alone[0]).not.toEqual(base[0] ?? []);
+      expect(alone[1]).not.toEqual(base[1] ?? []);
+      expect(alone.slice(2)).toEqual(base.slice(2));
+      await fc.assert(
+        fc.asyncProperty(fc.shuffledSubarray([0, 1, 2, 3], { minLength: 2 }), async (order) => {
+          const asked = order.flatMap((at) => questions[at] ?? []);
+          const expected = order.map((at) => alone[at] ?? []);
+          expect(await scoresOf(asked, mode, true)).toEqual(expected);
+        }),
+        { numRuns: 4 },
+      );
+    }
   });
 
   test('has the weights of its base: there is no second life', async () => {

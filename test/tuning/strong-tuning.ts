@@ -1,6 +1,8 @@
 import type { EngineFacts } from '../../native/engine.ts';
-import type { Question } from '../../src/questions/question.ts';
+import type { Mode, Question } from '../../src/questions/question.ts';
+import { stateCount } from '../../src/tuning/question-identity.ts';
 import { type TuningContent, type TuningEntry, writeTuning } from '../../src/tuning/tuning-file.ts';
+import { VECTOR_SIZE } from '../../src/tuning/vector-part.ts';
 import { ALL_TYPES } from '../support/requests.ts';
 
 /** So far from zero that a corrected answer cannot be the base's. */
@@ -14,10 +16,24 @@ export function shiftEntry(question: Question, shift: readonly number[]): Tuning
     scale: 1,
     shift,
     words: null,
+    vector: null,
     labels: 20,
     accuracy: { before: 0.5, after: 0.9 },
     loss: { before: 0.7, after: 0.3 },
     answer_shares: shift.map(() => 1 / shift.length),
+  };
+}
+
+/** A correction by the hidden states alone. */
+export function vectorEntry(question: Question, classes: number, mode: Mode = 'fast'): TuningEntry {
+  const states = stateCount(question);
+  return {
+    ...shiftEntry(question, new Array<number>(classes).fill(0)),
+    mode,
+    vector: {
+      centres: Array.from({ length: states }, (_, at) => at),
+      weights: Array.from({ length: states * VECTOR_SIZE }, (_, at) => Math.sin(at)),
+    },
   };
 }
 
@@ -29,7 +45,7 @@ export const REFUND: Question = {
   no: undefined,
 };
 /** The options by id: billing, sales, technical. */
-const TOPIC: Question = {
+export const TOPIC: Question = {
   type: 'choice',
   instructions: 'Which topic?',
   options: ['billing', 'sales', 'technical'].map((id) => ({ id, description: id })),

@@ -60,6 +60,33 @@ describe('a question is tuned', () => {
     );
   });
 
+  test('by a vector where the hidden states tell the answer, in the same way for the same seed', async () => {
+    const once = async () => {
+      const random = seededRandom(5);
+      return await tuned(syntheticAnswers({ count: 110, random, state_weight: 12 }), random);
+    };
+    const first = await once();
+    const { correction, before, after } = first;
+    expect(correction?.vector).not.toBeNull();
+    expect(after.accuracy).toBeGreaterThan(before.accuracy + 0.1);
+    expect(await once()).toEqual(first);
+    const fresh = syntheticAnswers({ count: 300, random: seededRandom(6), state_weight: 12 });
+    const hits = (labelledQuestions(fresh, KEY)[0]?.examples ?? []).filter((example) => {
+      const scores = correction === null ? [] : Array.from(correctedScores(correction, example));
+      return example.answers[scores.indexOf(Math.max(...scores))] === 1;
+    });
+    expect(hits.length / 300).toBeWithin(after.accuracy - 0.12, after.accuracy + 0.12);
+  });
+
+  test('by no vector where hidden states say nothing, or are unknown for a record', async () => {
+    const random = seededRandom(9);
+    const answers = syntheticAnswers({ count: 120, random, shift: [2, 0, -2], state_weight: 0 });
+    expect((await tuned(answers, random)).correction).toMatchObject({ words: null, vector: null });
+    const telling = syntheticAnswers({ count: 120, random, shift: [2, 0, -2], state_weight: 12 });
+    const one_unknown = telling.map((answer, at) => (at === 7 ? { ...answer, states: null } : answer));
+    expect((await tuned(one_unknown, random)).correction).toMatchObject({ vector: null });
+  });
+
   test('by nothing where the model is right already, in nearly all draws', async () => {
     let kept = 0;
     for (let seed = 0; seed < 20; seed += 1) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { STATE_SIZE } from '../../native/engine.ts';
 import type { Question } from '../../src/questions/question.ts';
 import { Tuning } from '../../src/tuning/tuning.ts';
 import {
@@ -9,6 +10,7 @@ import {
   TuningUnusable,
   writeTuning,
 } from '../../src/tuning/tuning-file.ts';
+import { VECTOR_SIZE } from '../../src/tuning/vector-part.ts';
 import { choiceOf } from './support.ts';
 
 const NOUL: Question = { type: 'noul', instructions: 'Is it "a refund"?', yes: 'money back', no: undefined };
@@ -21,6 +23,7 @@ function entry(question: Question, classes: number, more: Partial<TuningEntry> =
     scale: 0.5,
     shift: Array.from({ length: classes }, (_, at) => at - 0.25),
     words: null,
+    vector: null,
     labels: 40,
     accuracy: { before: 0.5, after: 0.75 },
     loss: { before: 0.7, after: 0.5 },
@@ -71,7 +74,7 @@ describe('a tuning file', () => {
   });
 
   test('of another version, of something else, or with other numbers than options is refused with the reason', () => {
-    expect(refusalOf(TEXT.replace('"version":1', '"version":2'))).toContain('another version');
+    expect(refusalOf(TEXT.replace('"version":1', '"version":3'))).toContain('another version');
     expect(refusalOf('{"calibration":1}\n')).toBe('is not a tuning file');
     expect(refusalOf('')).toBe('is not a tuning file');
     expect(refusalOf(TEXT.replace('"shift":[-0.25,0.75,1.75]', '"shift":[-0.25,0.75]'))).toContain(
@@ -82,6 +85,54 @@ describe('a tuning file', () => {
   });
 });
 
+describe('a vector', () => {
+  const vectorOf = (states: number, weight = 0.5) => ({
+    centres: Array.from({ length: states }, () => 1),
+    weights: Array.from({ length: states * VECTOR_SIZE }, () => weight),
+  });
+  const textOf = (noul: number, choice: number, weight?: number) =>
+    writeTuning({
+      ...CONTENT,
+      entries: [
+        entry(NOUL, 2, { vector: vectorOf(noul, weight) }),
+        entry(CHOICE, 3, { vector: vectorOf(choice) }),
+      ],
+    });
+
+  test('is as large as the engine’s hidden states', () => {
+    expect(VECTOR_SIZE).toBe(STATE_SIZE);
+  });
+
+  test('is read as it was written, by no program that knows none; a file without any is as before', () => {
+    expect(readTuning(textOf(1, 3)).entries[1]?.vector).toEqual(vectorOf(3));
+    expect(JSON.parse(textOf(1, 3).split('\n')[0] ?? '')).toMatchObject({ version: 2 });
+    expect(JSON.parse(TEXT.split('\n')[0] ?? '')).toMatchObject({ version: 1 });
+    expect(TEXT).not.toContain('vector');
+  });
+
+  test('of another size than the question’s hidden states, or too long, is refused with the reason', () => {
+    expect(refusalOf(textOf(2, 3))).toContain('line 2 has other numbers than its question has options');
+    expect(refusalOf(textOf(1, 2))).toContain('line 3 has other numbers');
+    expect(refusalOf(textOf(1, 3).replace('0.5,0.5,', '0.5,'))).toContain('line 2 has other numbers');
+    expect(refusalOf(textOf(1, 3, 1_000))).toBe('is damaged: the vector in line 2 is too long');
+  });
+
+  test('adds to each class the product with its own hidden state, in any order of the options', () => {
+    const tuning = Tuning.read(textOf(1, 3));
+    const state = (value: number) => Array.from({ length: VECTOR_SIZE }, () => value);
+    const turned = { ...CHOICE, options: CHOICE.options.toReversed() };
+    const questions = [NOUL, CHOICE, turned];
+    const correction = tuning.correctionOf({ state: 'any', questions, mode: 'fast' });
+    expect(questions.map((_, index) => correction?.needsStates(index))).toEqual([true, true, true]);
+    // Half of 3, the difference of the shifts, and half of the sum of the states, less the mean.
+    expect(correction?.correct(0, [3], [state(2)])).toEqual([2.5 + VECTOR_SIZE - 1]);
+    const states = [0, 1, 2].map(state);
+    const corrected = correction?.correct(1, [1, 2, 3], states) ?? [];
+    expect(correction?.correct(2, [3, 2, 1], states.toReversed())).toEqual(corrected.toReversed());
+    expect(() => correction?.correct(0, [3])).toThrow(RangeError);
+  });
+});
+
 describe('a tuning', () => {
   const tuning = Tuning.read(TEXT);
   const OTHER: Question = { ...NOUL, instructions: 'Is it a complaint?' };
@@ -89,13 +140,13 @@ describe('a tuning', () => {
   test('corrects the questions that were tuned, with their options in any order, and no others', () => {
     const turned = { ...CHOICE, options: CHOICE.options.toReversed() };
     const questions = [OTHER, NOUL, CHOICE, turned];
-    const correct = tuning.correctionOf({ state: 'nothing known', questions, mode: 'fast' });
-    expect(correct?.(0, [1])).toBeUndefined();
+    const correction = tuning.correctionOf({ state: 'nothing known', questions, mode: 'fast' });
+    expect(correction?.correct(0, [1])).toBeUndefined();
     // Half of 3, and the difference of the shifts of yes and no.
-    expect(correct?.(1, [3])).toEqual([2.5]);
+    expect(correction?.correct(1, [3])).toEqual([2.5]);
     const scores = [1, 2, 3];
-    const corrected = correct?.(2, scores) ?? [];
-    expect(correct?.(3, scores.toReversed())).toEqual(corrected.toReversed());
+    const corrected = correction?.correct(2, scores) ?? [];
+    expect(correction?.correct(3, scores.toReversed())).toEqual(corrected.toReversed());
   });
 
   test('knows a question by all that it says, and by the mode', () => {
@@ -110,6 +161,6 @@ describe('a tuning', () => {
   test('gives a question the same scores whatever else is asked', () => {
     const alone = tuning.correctionOf({ state: 'a record', questions: [CHOICE], mode: 'fast' });
     const among = tuning.correctionOf({ state: 'a record', questions: [NOUL, OTHER, CHOICE], mode: 'fast' });
-    expect(among?.(2, [0.1, 0.2, 0.3])).toEqual(alone?.(0, [0.1, 0.2, 0.3]) ?? []);
+    expect(among?.correct(2, [0.1, 0.2, 0.3])).toEqual(alone?.correct(0, [0.1, 0.2, 0.3]) ?? []);
   });
 });

@@ -5,6 +5,7 @@ import { type Mode, parseQuestion } from '../../../questions/question.ts';
 import { InvalidCriteria } from '../../../questions/question-fields.ts';
 import type { TypeTemperatures } from '../../../questions/temperatures.ts';
 import type { AnswerMeasures } from '../../../tuning/choose-correction.ts';
+import { partsOf } from '../../../tuning/correction.ts';
 import { engineScores, identityOf } from '../../../tuning/question-identity.ts';
 import {
   fitsOf,
@@ -103,6 +104,8 @@ function labelledAnswers({ body, answers }: FitQuestion): readonly LabelledAnswe
     return {
       ...{ question, record, state: readJson(record) },
       scores: engineScores(question, identity, scores),
+      // An answer of the service has none.
+      states: null,
       answer: place_of_class[answer] ?? 0,
       target: own_target,
     };
@@ -125,6 +128,6 @@ function fittedQuestion(
 ): FittedQuestion {
   if (typeof fitted === 'string') return { key, name, labels, conflicts, fitted };
   const { correction, before, after, gain_of_100_labels } = fitted;
-  const parts = correction === null ? [] : ['shift', ...(correction.words === null ? [] : ['words'])];
+  const parts = correction === null ? [] : partsOf(correction);
   return { key, name, labels, conflicts, fitted: { parts, before, after, gain_of_100_labels } };
 }

@@ -5,6 +5,7 @@ import {
   createAddonEvaluator,
 } from '../../../../native/evaluators/addon/addon-evaluator.ts';
 import type { ModelTokenizer } from '../../../../native/model-tokenizer.ts';
+import { stateTokens, withStateTokens } from '../../../../native/plan/hidden-state.ts';
 import { markersV1 } from '../../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../../native/weights.ts';
 import { arbitraryBranch, arbitraryPlan, describeAddon, filledPlan } from '../../addon/support.ts';
@@ -61,7 +62,7 @@ describeAddon('the addon reads decision-1', () => {
 
   const token = fc.integer({ min: 9, max: VOCABULARY - 1 });
 
-  test('a question gets the same bits alone, with 63 others in any order, and under load', async () => {
+  test('a question gets the same bits alone, with 63 others in any order and their hidden states, and under load', async () => {
     await fc.assert(
       fc.asyncProperty(
         arbitraryPlan(token, { prefix: 150, branch: 40, branches: 1 }),
@@ -70,7 +71,13 @@ describeAddon('the addon reads decision-1', () => {
         arbitraryPlan(token, { prefix: 100, branch: 40, branches: 3 }),
         async (plan, others, position, load) => {
           const alone = await evaluator.evaluate(plan, fresh());
-          const branches = [...others.slice(0, position), ...plan.branches, ...others.slice(position)];
+          const [stated] = withStateTokens(
+            [{ prefix: plan.prefix, branches: others, readings: others.map((_, reading) => reading) }],
+            stateTokens(VOCABULARY),
+            (reading) => reading % 2 === 1,
+          );
+          const beside = stated?.branches ?? [];
+          const branches = [...beside.slice(0, position), ...plan.branches, ...beside.slice(position)];
           const loads = [0, 1].map(() => evaluator.evaluate(load, fresh()));
           const [among, again] = await Promise.all([
             evaluator.evaluate({ ...plan, branches }, fresh()),
