@@ -26,9 +26,9 @@ export interface UpstreamModelEntry extends LiveModel {
 /** A live decision model, with its source of answers and its price. */
 export type ServedModelEntry = DecisionModelEntry | UpstreamModelEntry | TunedModelEntry;
 
-/** A live model that corrects the answers of another one, with its weights. */
+/** A live model that corrects the answers of another one, with its weights or upstreams. */
 export interface TunedModelEntry extends LiveModel {
-  readonly base: DecisionModelEntry;
+  readonly base: DecisionModelEntry | UpstreamModelEntry;
   /** As in `CatalogModel`. */
   readonly tuning_sha256: string;
 }
@@ -192,7 +192,7 @@ export function asDecisionModel(model: CatalogModel, base?: CatalogModel): Serve
   const live = { id, input_price_micros_per_million_tokens, context_tokens };
   if (tuning_sha256 !== null) {
     const own = base === undefined ? null : asDecisionModel(base);
-    return own !== null && 'weights' in own ? { ...live, base: own, tuning_sha256 } : null;
+    return own === null || 'base' in own ? null : { ...live, base: own, tuning_sha256 };
   }
   if (upstreams !== null) return { ...live, upstreams };
   return weights === null ? null : { ...live, weights, weights_sha256, profile };

@@ -13,6 +13,7 @@ import { OPERATOR } from '../access/actor.ts';
 import { setUpstreamCalibration } from '../catalog/changes.ts';
 import { isPostgres } from '../config/database-address.ts';
 import { openOptions, vocabularyOptions } from '../config/open-options.ts';
+import type { ModelConfig } from '../config/settings.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { type MeasuredModel, measuredEngine } from '../eval/measured-model.ts';
 import type { Mode } from '../questions/question.ts';
@@ -21,7 +22,7 @@ import { healthProbeInput } from '../served-models/health-probe.ts';
 import { type CatalogModel, EMBEDDED, type UpstreamPool } from '../store/catalog-records.ts';
 import { Tuning } from '../tuning/tuning.ts';
 import { type FingerprintedAnswer, UpstreamModel } from '../upstreams/upstream-model.ts';
-import { withData } from './command.ts';
+import { type DataOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
 import type { CaseRunOptions } from './eval-runs.ts';
@@ -106,11 +107,25 @@ async function openWeights(
   };
 }
 
+/** Returns the fingerprint of a model's upstreams as its checksum, and its profile. Rejects with `CommandFailed`. */
+export async function upstreamFacts(
+  row: CatalogModel,
+  upstreams: UpstreamPool,
+  options: UpstreamsOptions,
+): Promise<Pick<ChosenModel['facts'], 'weights_sha256' | 'profile'>> {
+  const model = await openUpstreams(row, upstreams, options);
+  await model.close();
+  return model.facts;
+}
+
+/** The options of the database, and of the vocabularies of upstreams. */
+export type UpstreamsOptions = DataOptions & Omit<ModelConfig, 'model'>;
+
 /** Opens upstreams, which must all have the same weights, as far as visible. */
 async function openUpstreams(
   row: CatalogModel,
   upstreams: UpstreamPool,
-  options: CaseRunOptions,
+  options: UpstreamsOptions,
 ): Promise<ChosenModel> {
   const { id } = row;
   const { calibration, protocol } = upstreams;

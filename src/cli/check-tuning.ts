@@ -4,7 +4,8 @@ import type { NewTuning } from '../catalog/changes.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { tuningSha256 } from '../served-models/tunings.ts';
 import { type CatalogModel, EMBEDDED } from '../store/catalog-records.ts';
-import { readTuning, type TuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
+import { readTuning, type TuningContent, type TuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
+import { type UpstreamsOptions, upstreamFacts } from './catalog-model.ts';
 import type { DataContext } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { organizationId } from './lookup.ts';
@@ -22,15 +23,20 @@ export interface CheckedTuning {
 export async function checkTuning(
   context: DataContext,
   path: string,
-  organization: string | undefined,
+  { organization, ...options }: UpstreamsOptions & { readonly organization?: string | undefined },
 ): Promise<CheckedTuning> {
   const text = await textOf(path);
-  const header = headerOf(path, text);
+  const { header, entries } = contentOf(path, text);
   const organization_id = organization === undefined ? null : await organizationId(context, organization);
-  const base = await baseOf(await context.store.catalog.allModels(), header);
+  const base = await baseOf(await context.store.catalog.allModels(), header, options);
   if (base === undefined) {
     throw new CommandFailed(
       `${path} was fitted on weights that no model of the catalog has (SHA-256 ${header.weights_sha256} by ${header.profile}): add the model first, or tune again.`,
+    );
+  }
+  if (base.upstreams !== null && entries.some(({ vector }) => vector !== null)) {
+    throw new CommandFailed(
+      `${path} has vectors on hidden states, which the upstreams of ${base.id} do not give: tune again by "tds tune --model ${base.id}".`,
     );
   }
   const source = { base_id: base.id, tuning_sha256: tuningSha256(text), organization_id, tuning: text };
@@ -47,23 +53,36 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-function headerOf(path: string, text: string): TuningHeader {
+function contentOf(path: string, text: string): TuningContent {
   try {
-    return readTuning(text).header;
+    return readTuning(text);
   } catch (error) {
     if (!(error instanceof TuningUnusable)) throw error;
     throw new CommandFailed(`${path} ${error.message}.`, { cause: error });
   }
 }
 
-/** The model that was tuned where it is there, and any other of the same weights else. */
+/** The model that was tuned where it is there, and any other of the same weights else. Asks the upstreams of that one only. */
 async function baseOf(
   models: readonly CatalogModel[],
   header: TuningHeader,
+  options: UpstreamsOptions,
 ): Promise<CatalogModel | undefined> {
-  const named = models.filter(({ id }) => id === header.model);
-  for (const model of [...named, ...models]) if (await hasWeights(model, header)) return model;
+  const named = models.find(({ id }) => id === header.model);
+  if (named !== undefined && (await isTuned(named, header, options))) return named;
+  for (const model of models) if (await hasWeights(model, header)) return model;
   return undefined;
+}
+
+/** Returns true if a model's weights, or its upstreams, are those that were tuned. */
+async function isTuned(
+  model: CatalogModel,
+  fitted_on: TuningHeader,
+  options: UpstreamsOptions,
+): Promise<boolean> {
+  if (model.upstreams === null) return await hasWeights(model, fitted_on);
+  const { weights_sha256, profile } = await upstreamFacts(model, model.upstreams, options);
+  return weights_sha256 === fitted_on.weights_sha256 && profile === fitted_on.profile;
 }
 
 async function hasWeights(

@@ -454,7 +454,7 @@ async function addTuned(
     throw new CommandFailed('A tuned model reads as many tokens as its base: leave --context away.');
   }
   await requireAddable(context.store.catalog, model);
-  const { source, base } = await checkTuning(context, path, options.organization);
+  const { source, base } = await checkTuning(context, path, options);
   const { context_tokens, input_price_micros_per_million_tokens: base_price } = base;
   const tuned = {
     ...model,

@@ -68,6 +68,8 @@ export interface UpstreamLife extends ModelLife {
   setDraining(addresses: readonly string[]): void;
   /** Sets the calibration of later answers, where it was fitted on the weights that gave them. */
   setCalibration(calibration: UpstreamCalibration | undefined): void;
+  /** Makes each member say, from its next trial on, which model it has: tunings are bound to that. */
+  requireFingerprints(): void;
   /** Returns the state of each member. */
   members(): readonly ObservedUpstream[];
 }

@@ -162,6 +162,7 @@ export class Models {
     life.requests += 1;
     // From here on the request has its corrections, even if the model is removed while it waits.
     const tuned = isTuned(model) ? { model, tuning: this.#tunings.of(model) } : null;
+    if (tuned !== null) life.upstreams?.requireFingerprints();
     // Nothing is lost: the answer waits for it.
     tuned?.tuning.catch(() => {});
     let is_over = false;
@@ -230,6 +231,9 @@ export class Models {
     const ids = new Set(live.map(({ id }) => id));
     for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);
     for (const model of live) if (!isTuned(model)) this.#lifeOf(model).before = null;
+    for (const model of live) {
+      if (isTuned(model)) this.#lives.get(model.base.id)?.upstreams?.requireFingerprints();
+    }
     this.#tunings.keepOnly(ids);
   }
 

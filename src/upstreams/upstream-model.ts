@@ -3,12 +3,16 @@ import {
   type DecisionInput,
   type DecisionPlan,
   type EvaluateOptions,
+  EvaluationFailed,
   openScoringPlanner,
   PlanRejected,
   type SchedulePlan,
+  type ScoreCorrection,
   type ScoringPlanner,
 } from '../../native/engine.ts';
 import type { UpstreamModelEntry } from '../catalog/catalog.ts';
+import type { Mode } from '../questions/question.ts';
+import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
 import {
   type LifecycleStatus,
@@ -62,7 +66,7 @@ export class UpstreamModel implements UpstreamLife {
   readonly #now_ms: UpstreamOptions['now_ms'];
   readonly #pool: Pool;
   readonly #asking: Asking;
-  readonly #is_measured: boolean;
+  #needs_fingerprints: boolean;
   readonly #closed = new AbortController();
   /** The reported fingerprints that the calibration does not fit. */
   readonly #reported = new Set<string>();
@@ -76,7 +80,7 @@ export class UpstreamModel implements UpstreamLife {
     this.#onProblem = options.onProblem;
     this.#now_ms = options.now_ms;
     this.#asking = askingOf(row, options);
-    this.#is_measured = options.is_measured ?? false;
+    this.#needs_fingerprints = options.is_measured ?? false;
     this.#pool = new Pool(row.upstreams, () => this.#trial(), {
       schedule: scheduleByTimer,
       answer_ms: ANSWER_MS,
@@ -96,12 +100,15 @@ export class UpstreamModel implements UpstreamLife {
 
   async answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer> {
     const { fingerprint, ...answer } = await this.measure(plan, options);
-    const calibration = this.#calibration;
-    if (calibration === undefined || !this.#isFor(calibration.fingerprint, fingerprint)) return answer;
-    const { questions, mode } = plan.input;
-    const scores = questions.map((question, index) =>
-      applyTemperature(answer.scores[index] ?? [], question, calibration.temperatures[mode]),
-    );
+    const { correction } = options;
+    this.#requireFits(correction, fingerprint);
+    const temperatures = this.#temperatures(plan.input.mode, fingerprint);
+    const scores = plan.input.questions.map((question, index) => {
+      const own = answer.scores[index] ?? [];
+      const corrected = correction?.correct(index, own, undefined);
+      if (corrected !== undefined || temperatures === undefined) return corrected ?? own;
+      return applyTemperature(own, question, temperatures);
+    });
     return { ...answer, scores };
   }
 
@@ -124,6 +131,10 @@ export class UpstreamModel implements UpstreamLife {
   setCalibration(calibration: UpstreamCalibration | undefined): void {
     if (calibration?.fingerprint !== this.#calibration?.fingerprint) this.#reported.clear();
     this.#calibration = calibration;
+  }
+
+  requireFingerprints(): void {
+    this.#needs_fingerprints = true;
   }
 
   members(): readonly ObservedUpstream[] {
@@ -176,7 +187,7 @@ export class UpstreamModel implements UpstreamLife {
 
   async #trial(): Promise<Trial> {
     const trial = await this.#asking.trial();
-    const needs_fingerprint = this.#is_measured || this.#calibration !== undefined;
+    const needs_fingerprint = this.#needs_fingerprints || this.#calibration !== undefined;
     return { ...trial, reads_list: trial.reads_list || needs_fingerprint };
   }
 
@@ -187,6 +198,22 @@ export class UpstreamModel implements UpstreamLife {
 
   #fingerprintOfSource({ facts, of_answer }: Source): string | null {
     return facts === null ? null : fingerprintOf(this.#settings, facts, of_answer);
+  }
+
+  /** Returns the temperatures of the calibration, if it is for these weights. */
+  #temperatures(mode: Mode, fingerprint: string | null): TypeTemperatures | undefined {
+    const calibration = this.#calibration;
+    if (calibration === undefined || !this.#isFor(calibration.fingerprint, fingerprint)) return undefined;
+    return calibration.temperatures[mode];
+  }
+
+  /** Throws `EvaluationFailed` for corrections that were fitted on other weights. */
+  #requireFits(correction: ScoreCorrection | undefined, fingerprint: string | null): void {
+    if (correction === undefined) return;
+    if (correction.weights_sha256 === fingerprint && correction.profile === this.profile) return;
+    throw new EvaluationFailed(
+      'The tuning was fitted on another model than the upstreams have, or they do not say which they have: tune again.',
+    );
   }
 
   /**

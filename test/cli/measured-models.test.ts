@@ -7,7 +7,7 @@ import type { Question, QuestionType } from '../../src/questions/question.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { loadOnCpu, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
-import { shiftEntry, tuningOf } from '../tuning/strong-tuning.ts';
+import { shiftEntry, tuningOf, vectorEntry } from '../tuning/strong-tuning.ts';
 import { answering, type Behaviour, TestMember } from '../upstreams/support.ts';
 import { asLlamaServer } from '../upstreams/token-servers.ts';
 import { expectRefused, field, tds, tdsJson } from './support.ts';
@@ -87,18 +87,21 @@ function ofType({ types }: Results, type: QuestionType) {
   return found;
 }
 
+/** A question of the cases. */
+const LAMP: Question = {
+  type: 'noul',
+  instructions: 'Is there a lamp in the order?',
+  yes: undefined,
+  no: undefined,
+};
+
 /** The tuning of one yes/no question of the cases, on the weights of a report. */
 function lampTuning(
   facts: { weights_sha256: string; profile: string },
   shift: readonly [no: number, yes: number],
+  model_id = 'weights',
 ): string {
-  const question: Question = {
-    type: 'noul',
-    instructions: 'Is there a lamp in the order?',
-    yes: undefined,
-    no: undefined,
-  };
-  return tuningOf(facts, [shiftEntry(question, shift)], { model: 'weights' });
+  return tuningOf(facts, [shiftEntry(LAMP, shift)], { model: model_id });
 }
 const calibrate = (id: string, work: string) =>
   tds(['calibrate', CASES, '--model', id, '--data', data, '--work', work, ...CPU], { cwd: directory.path });
@@ -227,8 +230,26 @@ describe('tds eval and tds calibrate --model ID', () => {
       const after = await report(id, id);
       expect(after.uncalibrated).toEqual(before.uncalibrated);
       expect(after.calibrated).not.toBeNull();
+      const lamp = join(directory.path, `${id}-lamp.tuning`);
+      await writeFile(lamp, lampTuning(before.model, [0, 60], id));
+      expect(await model('add', `${id}-lamp`, '--tuning', lamp)).toMatchObject({ code: 0 });
+      // The scores are the base's, so that nothing is asked again.
+      const tuned = await report(`${id}-lamp`, id);
+      expect(tuned.uncalibrated).toEqual(before.uncalibrated);
+      expect(ofType(tuned.calibrated, 'noul')).not.toEqual(ofType(after.calibrated, 'noul'));
+      expect(ofType(tuned.calibrated, 'choice')).toEqual(ofType(after.calibrated, 'choice'));
+      await writeFile(lamp, tuningOf(before.model, [vectorEntry(LAMP, 2)], { model: id }));
+      expectRefused(
+        await model('add', 'bad', '--tuning', lamp),
+        `${lamp} has vectors on hidden states, which the upstreams of ${id} do not give: tune again by "tds tune --model ${id}".`,
+      );
       upstream().onList = listOf('second');
       const other = await report(id, `${id}-second`);
+      await writeFile(lamp, lampTuning(before.model, [0, 60], id));
+      expect(await model('add', 'bad', '--tuning', lamp)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('was fitted on weights that no model of the catalog has'),
+      });
       expect(other.calibrated).toBeNull();
       expect(other.model.weights_sha256).not.toBe(before.model.weights_sha256);
       upstream().onList = listOf('first');
