@@ -23,3 +23,15 @@ test('those that begin with the text come first, and no more than fit', () => {
   const many = Array.from({ length: 40 }, (_, index) => place('Key', `Key ${index}`));
   expect(matches(many, 'key')).toEqual(many.slice(0, SHOWN_MAX));
 });
+
+test('the exact hit comes first, then those that begin with the text, and an id is found by its beginning only', () => {
+  const projects = ['Project 330', 'Old Project 33', 'Project 33', 'Project 3'].map((label) =>
+    place('Project', label, `proj_a33${label.length}`),
+  );
+  const key = place('Key', 'Server', 'sk_svc_33abc Project 33 key_z33');
+  const labels = (text: string) => matches([key, ...projects], text).map(({ label }) => label);
+  expect(labels('project 33')).toEqual(['Project 33', 'Project 330', 'Old Project 33', 'Server']);
+  expect(labels(' Project  33 ')).toEqual(labels('project 33'));
+  expect(labels('proj_a339')).toEqual(['Project 3']);
+  expect(labels('a33')).toEqual([]);
+});

@@ -3,7 +3,7 @@ export interface Destination {
   /** Its kind, which the list shows beside it: "Page", "Key". */
   readonly kind: string;
   readonly label: string;
-  /** More words by which it is found, such as a key's prefix. */
+  /** More words by whose beginnings it is found, such as a key's prefix. */
   readonly words?: string;
   readonly href: string;
 }
@@ -12,16 +12,38 @@ export interface Destination {
 export const SHOWN_MAX = 12;
 
 /**
- * Returns the destinations with every word of a text, at most `SHOWN_MAX`: first those whose label begins with the text,
- * else in the given order. Without a text it returns the first ones.
+ * Returns the destinations with every word of a text, at most `SHOWN_MAX`: in their label, or at the beginning of their
+ * kind or of one of their other words. First come those whose label is the text, then those whose label begins with it,
+ * then those with all of it in their label, each in the given order. Without a text it returns the first ones.
  */
 export function matches(destinations: readonly Destination[], text: string): readonly Destination[] {
-  const wanted = text.trim().toLowerCase();
-  const words = wanted.split(/\s+/).filter((word) => word !== '');
-  const found = destinations.filter(({ kind, label, words: more = '' }) => {
-    const searched = `${kind} ${label} ${more}`.toLowerCase();
-    return words.every((word) => searched.includes(word));
-  });
-  const begins = ({ label }: Destination) => wanted !== '' && label.toLowerCase().startsWith(wanted);
-  return [...found.filter(begins), ...found.filter((one) => !begins(one))].slice(0, SHOWN_MAX);
+  const wanted = wordsOf(text);
+  return destinations
+    .filter((one) => wanted.every((word) => isIn(one, word)))
+    .map((one) => ({ one, rank: rankOf(one, wanted) }))
+    .toSorted((one, other) => one.rank - other.rank)
+    .slice(0, SHOWN_MAX)
+    .map(({ one }) => one);
+}
+
+function isIn({ kind, label, words = '' }: Destination, word: string): boolean {
+  // An id is random: inside of it there is every number.
+  return (
+    label.toLowerCase().includes(word) || wordsOf(`${kind} ${words}`).some((one) => one.startsWith(word))
+  );
+}
+
+function rankOf({ label }: Destination, wanted: readonly string[]): number {
+  const named = wordsOf(label).join(' ');
+  const text = wanted.join(' ');
+  if (text === '' || named === text) return 0;
+  if (named.startsWith(text)) return 1;
+  return wanted.every((word) => named.includes(word)) ? 2 : 3;
+}
+
+function wordsOf(text: string): readonly string[] {
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
 }
