@@ -176,8 +176,17 @@ describe.skipIf(program === null)('the page of keys', () => {
     await dialog.getByText('The organization has 100 active API keys: revoke one first.').waitFor();
     await page.reload();
     await page.getByText('You have 100 active keys, which is the limit.').waitFor();
+    await page.getByText('To replace one, rotate it and let the old key end at once.').waitFor();
     expect(await page.getByRole('button', { name: 'Create key' }).isDisabled()).toBe(true);
-    expect(await listKeys(accounts, OPERATOR, { organization_id })).toHaveLength(100);
+    // Both keys of a rotation cannot be active: the old one ends at once.
+    await page.getByRole('button', { name: 'Rotate Key 7', exact: true }).click();
+    await dialog.getByText('the limit of active keys is reached').waitFor();
+    expect(await dialog.getByRole('option').allTextContents()).toEqual(['Not at all: revoke it now']);
+    await dialog.getByRole('button', { name: 'Create the new key' }).click();
+    await dialog.getByRole('heading', { name: 'Copy the new key now' }).waitFor();
+    const keys = await listKeys(accounts, OPERATOR, { organization_id });
+    expect(keys).toHaveLength(100);
+    expect(keys.filter(({ name }) => name === 'Key 7')).toHaveLength(1);
   });
 
   test('many keys are searched, sorted by their titles, and shown in pages of 50, with the name in sight', async () => {
@@ -332,6 +341,10 @@ describe.skipIf(program === null)('the page of keys', () => {
       await using opened = await visit(browser, made, pathOf(organization_id), { person: ada, view });
       const { page } = opened;
       await page.getByRole('row', { name: 'Nightly import' }).waitFor();
+      const topOf = async (title: string) =>
+        (await page.locator(`tr:has-text("Nightly import") td[data-title="${title}"]`).boundingBox())?.y;
+      // Short texts share a line of the card, so that many keys fit a phone.
+      expect(await topOf('Creator')).toBe(await topOf('Created'));
       await opened.photograph(`keys-${name}`);
       expect(await opened.seriousFindings()).toEqual([]);
       expect(await opened.overflows()).toBe(false);

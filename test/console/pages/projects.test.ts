@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
+import { addMember } from '../../../src/accounts/members.ts';
 import { archiveProject, createProject, setSpendLimit } from '../../../src/accounts/projects.ts';
 import { monthOf } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
@@ -101,9 +102,37 @@ describe.skipIf(program === null)('the page of projects', () => {
       await using opened = await visit(browser, made, path, { person });
       const { page } = opened;
       await page.getByRole('row', { name: 'Default' }).waitFor();
-      expect(await page.locator('main').getByRole('button').count()).toBe(0);
+      expect(await page.getByRole('button', { name: /create\b|edit|archive/i }).count()).toBe(0);
     },
   );
+
+  test('many projects are searched by name, and sorted by their titles', async () => {
+    const { accounts } = made.service;
+    const { organization_id } = await addPerson(made, { email: 'many@example.com' });
+    await addMember(accounts, OPERATOR, { organization_id, user_id: ada.user_id, role: 'owner' });
+    for (const name of ['Project 10', 'Project 2', 'Project 33', 'Project 1']) {
+      const { id: project_id } = await createProject(accounts, OPERATOR, { organization_id, name });
+      if (name === 'Project 2') spend(project_id, 8_500_000);
+    }
+    await using opened = await visit(browser, made, `/console/o/${organization_id}/projects`, {
+      person: ada,
+    });
+    const { page } = opened;
+    const names = () => page.locator('td.name').allInnerTexts();
+    await page.getByRole('button', { name: 'Name', exact: true }).click();
+    expect(await names()).toEqual(['Default', 'Project 1', 'Project 2', 'Project 10', 'Project 33']);
+    const by_spend = page.getByRole('button', { name: 'Spent this month' });
+    await by_spend.click();
+    await by_spend.click();
+    expect((await names())[0]).toBe('Project 2');
+    const search = page.getByRole('searchbox', { name: 'Search projects' });
+    await search.fill('33 PROJ');
+    expect(await names()).toEqual(['Project 33']);
+    await search.fill('nothing like it');
+    await page.getByRole('button', { name: 'Show all projects' }).click();
+    await page.getByRole('row', { name: 'Project 33' }).waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
 
   test('axe finds nothing serious, and nothing is wider than the screen', async () => {
     const { accounts } = made.service;

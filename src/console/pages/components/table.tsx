@@ -39,6 +39,8 @@ export interface TableProps<Row> {
   readonly is_loading?: boolean;
   /** True for more columns than fit: the table scrolls within its frame, and its cells keep to one line. */
   readonly is_wide?: boolean;
+  /** True for many rows of short texts: a phone shows as many of them in a line as it has room for. */
+  readonly is_dense?: boolean;
   readonly order?: TableOrder;
   /** Loads the next rows; null when all are there. */
   readonly loadMore?: (() => Promise<void>) | null;
@@ -53,6 +55,7 @@ export function Table<Row>({
   empty,
   is_loading = false,
   is_wide = false,
+  is_dense = false,
   order,
   loadMore,
 }: TableProps<Row>) {
@@ -60,7 +63,7 @@ export function Table<Row>({
   if (rows.length === 0) return <div class="panel">{empty}</div>;
   return (
     <div
-      class={is_wide ? 'panel table-frame is-wide' : 'panel table-frame'}
+      class={`panel table-frame${is_wide ? ' is-wide' : ''}${is_dense ? ' is-dense' : ''}`}
       aria-busy={is_loading}
       // A scrolling region must be focusable by the keyboard.
       {...(is_wide ? { role: 'region', 'aria-label': caption, tabIndex: 0 } : {})}

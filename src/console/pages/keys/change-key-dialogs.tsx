@@ -4,10 +4,11 @@ import { Dialog } from '../components/dialog.tsx';
 import { Select } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
+import { Notice } from '../components/notice.tsx';
 import { showToast } from '../components/toast.tsx';
 import { enteredAmount } from '../entered-amount.ts';
 import { type CreatedKey, ShownOnce } from './create-key-dialog.tsx';
-import { expiryOf, LifetimeField, OVERLAPS } from './expiry.tsx';
+import { expiryOf, LifetimeField, NO_OVERLAP, OVERLAPS } from './expiry.tsx';
 import type { Key } from './key-columns.tsx';
 
 interface ChangeKeyProps {
@@ -75,8 +76,13 @@ export function LimitDialog({ organization_id, changed, onChanged, onClose }: Ch
   );
 }
 
+interface RotateKeyProps extends ChangeKeyProps {
+  /** False at the limit of active keys, where only a key that is revoked at once makes room for the new one. */
+  readonly has_room: boolean;
+}
+
 /** A dialog that puts a new key in place of another one, which works on for a while, and shows the new key once. */
-export function RotateKeyDialog({ organization_id, changed, onChanged, onClose }: ChangeKeyProps) {
+export function RotateKeyDialog({ organization_id, changed, has_room, onChanged, onClose }: RotateKeyProps) {
   const [created, setCreated] = useState<CreatedKey>();
   const [is_copied, setCopied] = useState(false);
   const close = () => {
@@ -111,9 +117,23 @@ export function RotateKeyDialog({ organization_id, changed, onChanged, onClose }
           >
             <p>
               A new key of the same name and project is created. Give it to the programs that use{' '}
-              <code>{changed.display_prefix}…</code>; until they have it, both work.
+              <code>{changed.display_prefix}…</code>
+              {has_room ? '; until they have it, both work.' : '.'}
             </p>
-            <Select label="The old key works for another" name="overlap_ms" options={OVERLAPS} />
+            {!has_room && (
+              <Notice
+                tone="warning"
+                title="Both keys cannot work at once: the limit of active keys is reached."
+              >
+                Revoke a key that you no longer use first, or let this one end now: its programs are refused
+                until they have the new key.
+              </Notice>
+            )}
+            <Select
+              label="The old key works for another"
+              name="overlap_ms"
+              options={has_room ? OVERLAPS : [NO_OVERLAP]}
+            />
           </Form>
         )
       )}

@@ -13,12 +13,15 @@ const LIFETIMES = [
   { value: String(365 * DAY_MS), label: 'In a year' },
 ] as const;
 
+/** A rotation in which the old key ends at once. */
+export const NO_OVERLAP = { value: '0', label: 'Not at all: revoke it now' } as const;
+
 /** The times for which both keys of a rotation work. */
 export const OVERLAPS = [
   { value: String(DAY_MS), label: '1 day' },
   { value: String(HOUR_MS), label: '1 hour' },
   { value: String(7 * DAY_MS), label: '7 days' },
-  { value: '0', label: 'Not at all: revoke it now' },
+  NO_OVERLAP,
 ] as const;
 
 /** The field for the lifetime of a key, from now on. */

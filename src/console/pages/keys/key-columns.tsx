@@ -1,4 +1,5 @@
 import type { api } from '../client.ts';
+import { hasWords } from '../components/list-search.tsx';
 import type { SortableColumn } from '../components/sortable-table.tsx';
 import { Time } from '../components/time.tsx';
 
@@ -18,7 +19,11 @@ export const KEY_COLUMNS: readonly SortableColumn<Key>[] = [
   { title: 'Key', cell: ({ display_prefix }) => <code>{display_prefix}…</code> },
   {
     title: 'Project',
-    cell: ({ project_name }) => <span class="breakable">{project_name}</span>,
+    cell: ({ project_name }) => (
+      <span class="breakable shortened" title={project_name}>
+        {project_name}
+      </span>
+    ),
     sortBy: ({ project_name }) => project_name,
   },
   {
@@ -38,9 +43,5 @@ export function isFound(
   { name, display_prefix, project_name, created_by_name }: Key,
   search: string,
 ): boolean {
-  const shown = [name, display_prefix, project_name, created_by_name ?? 'Operator'].join(' ').toLowerCase();
-  return search
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => shown.includes(word));
+  return hasWords([name, display_prefix, project_name, created_by_name ?? 'Operator'], search);
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
-import { TextField } from '../components/field.tsx';
+import { ListSearch } from '../components/list-search.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { SortableTable } from '../components/sortable-table.tsx';
@@ -28,9 +28,6 @@ const LISTS = [
 
 /** The number of remaining keys from which the page shows it. */
 const FEW_LEFT = 10;
-
-/** Fewer are seen at a glance. */
-const SEARCHED_MIN = 5;
 
 /** The organization's API keys: create, list, limit, rotate, revoke. */
 export default function Keys({ params: { organization_id = '' } }: PageProps) {
@@ -102,7 +99,8 @@ function KeysLeft({ active_max, left }: { readonly active_max: number; readonly 
   if (left <= 0) {
     return (
       <Notice tone="warning" title={`You have ${active_max} active keys, which is the limit.`}>
-        Revoke one that you no longer use to create another.
+        Revoke one that you no longer use to create another. To replace one, rotate it and let the old key end
+        at once.
       </Notice>
     );
   }
@@ -142,22 +140,16 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
   const found = keys.filter((key) => isFound(key, search));
   return (
     <>
-      {keys.length >= SEARCHED_MIN && (
-        <div class="list-search">
-          <TextField
-            label="Search keys"
-            hides_label
-            name="search"
-            type="search"
-            placeholder="Search by name, project, creator or prefix"
-            autocomplete="off"
-            value={search}
-            onInput={setSearch}
-          />
-        </div>
-      )}
+      <ListSearch
+        label="Search keys"
+        placeholder="Search by name, project, creator or prefix"
+        count={keys.length}
+        value={search}
+        onInput={setSearch}
+      />
       <SortableTable
         caption="Active API keys"
+        is_dense
         rows={found}
         keyOf={({ id }) => id}
         empty={
@@ -229,12 +221,7 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
                     mayRevoke(key) && (
                       <span class="row-actions">
                         {mayChange(key) && (
-                          <Button
-                            size="small"
-                            label={`Rotate ${key.name}`}
-                            is_disabled={onCreate === null}
-                            onClick={() => setRotating(key)}
-                          >
+                          <Button size="small" label={`Rotate ${key.name}`} onClick={() => setRotating(key)}>
                             Rotate…
                           </Button>
                         )}
@@ -256,6 +243,7 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
       <RotateKeyDialog
         organization_id={organization_id}
         changed={rotating}
+        has_room={countActive(keys) < active_max}
         onChanged={onChanged}
         onClose={() => setRotating(undefined)}
       />
@@ -327,6 +315,7 @@ function RevokedKeys({ organization_id }: { readonly organization_id: string }) 
       {(items) => (
         <Table
           caption="Revoked API keys"
+          is_dense
           rows={items}
           keyOf={({ id }) => id}
           is_loading={revoked.is_loading}

@@ -1,10 +1,12 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
+import { hasWords, ListSearch } from '../components/list-search.tsx';
 import { Meter } from '../components/meter.tsx';
 import { PageHeader } from '../components/page-header.tsx';
+import { type SortableColumn, SortableTable } from '../components/sortable-table.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
-import { type Column, Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
 import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
@@ -72,11 +74,60 @@ export default function Projects({ params: { organization_id = '' } }: PageProps
   );
 }
 
-const NAME: Column<Project> = { title: 'Name', is_name: true, cell: ({ name }) => name };
-const CREATED: Column<Project> = {
+const NAME: SortableColumn<Project> = {
+  title: 'Name',
+  is_name: true,
+  cell: ({ name }) => name,
+  sortBy: ({ name }) => name,
+};
+const CREATED: SortableColumn<Project> = {
   title: 'Created',
   cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} />,
+  sortBy: ({ created_at_ms }) => created_at_ms,
 };
+const SPENT = {
+  title: 'Spent this month (UTC)',
+  sortBy: ({ spent_this_month_micros }: Project) => spent_this_month_micros,
+};
+
+interface ProjectTableProps {
+  readonly caption: string;
+  readonly projects: readonly Project[];
+  readonly columns: readonly SortableColumn<Project>[];
+  /** The content in place of no projects. */
+  readonly empty: ComponentChildren;
+}
+
+/** Projects that are searched by name and sorted by their titles. */
+function ProjectTable({ projects, empty, ...table }: ProjectTableProps) {
+  const [search, setSearch] = useState('');
+  return (
+    <>
+      <ListSearch
+        label="Search projects"
+        placeholder="Search by name"
+        count={projects.length}
+        value={search}
+        onInput={setSearch}
+      />
+      <SortableTable
+        {...table}
+        rows={projects.filter(({ name }) => hasWords([name], search))}
+        keyOf={({ id }) => id}
+        empty={
+          projects.length === 0 ? (
+            empty
+          ) : (
+            <EmptyState
+              title="No matching projects"
+              actions={<Button onClick={() => setSearch('')}>Show all projects</Button>}
+            />
+          )
+        }
+      />
+    </>
+  );
+}
 
 function ActiveProjects({
   projects,
@@ -85,7 +136,7 @@ function ActiveProjects({
   readonly projects: readonly Project[];
   readonly onOpen: (open: Open) => void;
 }) {
-  const actions: Column<Project> = {
+  const actions: SortableColumn<Project> = {
     title: 'Actions',
     hides_title: true,
     is_at_end: true,
@@ -109,10 +160,9 @@ function ActiveProjects({
     ),
   };
   return (
-    <Table
+    <ProjectTable
       caption="Active projects"
-      rows={projects}
-      keyOf={({ id }) => id}
+      projects={projects}
       empty={
         <EmptyState title="No active projects">
           {may('manage_projects')
@@ -123,7 +173,7 @@ function ActiveProjects({
       columns={[
         NAME,
         {
-          title: 'Spent this month (UTC)',
+          ...SPENT,
           has_own_line: true,
           cell: ({ name, spent_this_month_micros, spend_limit_micros }) => (
             <Meter
@@ -135,7 +185,12 @@ function ActiveProjects({
             />
           ),
         },
-        { title: 'Active keys', is_at_end: true, cell: ({ active_keys }) => formatNumber(active_keys) },
+        {
+          title: 'Active keys',
+          is_at_end: true,
+          cell: ({ active_keys }) => formatNumber(active_keys),
+          sortBy: ({ active_keys }) => active_keys,
+        },
         CREATED,
         ...(may('manage_projects') ? [actions] : []),
       ]}
@@ -151,10 +206,9 @@ function ArchivedProjects({ organization_id }: { readonly organization_id: strin
   return (
     <LoadedView loaded={archived}>
       {({ items }) => (
-        <Table
+        <ProjectTable
           caption="Archived projects"
-          rows={items.toSorted((one, other) => (other.archived_at_ms ?? 0) - (one.archived_at_ms ?? 0))}
-          keyOf={({ id }) => id}
+          projects={items.toSorted((one, other) => (other.archived_at_ms ?? 0) - (one.archived_at_ms ?? 0))}
           empty={
             <EmptyState title="No archived projects">
               Projects that you archive stay here, with their usage.
@@ -163,12 +217,16 @@ function ArchivedProjects({ organization_id }: { readonly organization_id: strin
           columns={[
             NAME,
             {
-              title: 'Spent this month (UTC)',
+              ...SPENT,
               is_at_end: true,
               cell: ({ spent_this_month_micros }) => formatMoney(spent_this_month_micros),
             },
             CREATED,
-            { title: 'Archived', cell: ({ archived_at_ms }) => <Time time_ms={archived_at_ms} /> },
+            {
+              title: 'Archived',
+              cell: ({ archived_at_ms }) => <Time time_ms={archived_at_ms} />,
+              sortBy: ({ archived_at_ms }) => archived_at_ms ?? 0,
+            },
           ]}
         />
       )}
