@@ -36,7 +36,7 @@ await using opened = await browser.page(SCREEN);
 const { page } = opened;
 const at = (name: string) => `/console/o/${organization_id}/${name}`;
 await page.goto(`${server.address}/console/sign-in?return=${encodeURIComponent(at('playground'))}`);
-await page.getByLabel('E-mail').fill(ada.email);
+await page.getByLabel('Email address').fill(ada.email);
 await page.getByLabel('Password').fill(PASSWORD);
 await page.getByRole('button', { name: 'Sign in' }).click();
 await page.getByText('Both', { exact: true }).click();

@@ -22,7 +22,7 @@ export default function Home() {
       {all.length === 0 ? (
         <div class="panel">
           <EmptyState title="You are not in an organization yet">
-            Ask a member of one to invite your e-mail address.
+            Ask a member of one to invite your email address.
           </EmptyState>
         </div>
       ) : (

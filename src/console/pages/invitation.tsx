@@ -87,7 +87,7 @@ function JoinSignedIn({
     return (
       <Form submit="Sign out" onSubmit={() => signOut(INVITATION_PATH)}>
         <Notice tone="warning" title={`You are signed in as ${email}.`}>
-          The invitation is for {offered.email}. Sign out, and continue with that address.
+          The invitation is for {offered.email}. Sign out, and continue with that email address.
         </Notice>
       </Form>
     );
@@ -118,7 +118,7 @@ function JoinNew({ offered, token }: { readonly offered: Offered; readonly token
       }}
     >
       <TextField
-        label="E-mail"
+        label="Email address"
         name="email"
         type="email"
         autocomplete="username"

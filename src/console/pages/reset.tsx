@@ -10,7 +10,7 @@ import { showToast } from './components/toast.tsx';
 import { useLinkToken } from './link-token.ts';
 import { navigate } from './router.ts';
 
-/** A form that asks for the e-mail that resets a password; with its token, a form for the new password. */
+/** A form that asks for the mail that resets a password; with its token, a form for the new password. */
 export default function Reset() {
   const [token, forget] = useLinkToken();
   return token === null ? <RequestReset /> : <NewPassword token={token} onAskAgain={forget} />;
@@ -34,7 +34,7 @@ function RequestReset() {
             setSentTo(email);
           }}
         >
-          <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
+          <TextField label="Email address" name="email" type="email" autocomplete="username" is_required />
         </Form>
       ) : (
         <Notice tone="success" title="Check your mailbox">

@@ -14,7 +14,7 @@ import { safeReturnPath } from './paths.ts';
 import { navigate, query } from './router.ts';
 import { loadSession, session } from './session.ts';
 
-/** Sign-in with e-mail and password, or with a passkey, followed by the requested page. */
+/** Sign-in with email address and password, or with a passkey, followed by the requested page. */
 export default function SignIn() {
   const wanted = query.value.get('return');
   const [is_waiting, setWaiting] = useState(false);
@@ -55,7 +55,7 @@ export default function SignIn() {
           }
         }}
       >
-        <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
+        <TextField label="Email address" name="email" type="email" autocomplete="username" is_required />
         <CurrentPasswordField />
       </Form>
       {unverified_email !== undefined && <SendLinkAgain email={unverified_email} />}

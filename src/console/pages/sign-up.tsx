@@ -9,7 +9,7 @@ import { PageHeader } from './components/page-header.tsx';
 import { attempt, showToast } from './components/toast.tsx';
 import { session } from './session.ts';
 
-/** The form that creates an account; the link in the e-mail that follows verifies the address. */
+/** The form that creates an account; the link in the mail that follows verifies the address. */
 export default function SignUp() {
   const [sent_to, setSentTo] = useState<string>();
   const is_closed = session.value.state === 'signed_out' && session.value.sign_up === 'invited';
@@ -19,7 +19,7 @@ export default function SignUp() {
       <>
         <PageHeader title="Check your mailbox" />
         <Notice tone="success" title={`A link was sent to ${sent_to}.`}>
-          Open it to verify your address. It may take a minute to arrive.
+          Open it to verify your email address. It may take a minute to arrive.
         </Notice>
         <p class="form-links">
           <Button
@@ -65,7 +65,7 @@ export default function SignUp() {
         }}
       >
         <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
-        <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
+        <TextField label="Email address" name="email" type="email" autocomplete="username" is_required />
         <NewPasswordField name="password" />
       </Form>
       <p class="form-links">

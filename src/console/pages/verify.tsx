@@ -10,7 +10,7 @@ import { navigate } from './router.ts';
 import { loadSession } from './session.ts';
 
 /**
- * A form that verifies an address by the token of the e-mail and the password; without a token, one that
+ * A form that verifies an address by the token of the mail and the password; without a token, one that
  * sends a link.
  */
 export default function Verify() {
@@ -22,7 +22,7 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
   return (
     <>
       <PageHeader
-        title="Verify your address"
+        title="Verify your email address"
         description="Enter the password that you chose when you signed up."
       />
       <Form
@@ -31,7 +31,7 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
         onSubmit={async (values) => {
           await call(api.verify.post({ token, password: values.exact('password') }));
           await loadSession();
-          showToast('Your address is verified.');
+          showToast('Your email address is verified.');
           navigate('/console', { replace: true });
         }}
       >
@@ -39,7 +39,7 @@ function VerifyAddress({ token, onAskAgain }: { readonly token: string; readonly
       </Form>
       <p>
         Did you not sign up, or have you forgotten the password? Get a link by mail and set a new one, which
-        also verifies your address.
+        also verifies your email address.
       </p>
       <p class="form-links">
         <a href="/console/sign-in">Sign in</a>
@@ -56,7 +56,7 @@ function RequestLink() {
   return (
     <>
       <PageHeader
-        title="Verify your address"
+        title="Verify your email address"
         description="You get a link by mail. If you have one, open it again."
       />
       <Form
@@ -69,7 +69,7 @@ function RequestLink() {
           );
         }}
       >
-        <TextField label="E-mail" name="email" type="email" autocomplete="username" is_required />
+        <TextField label="Email address" name="email" type="email" autocomplete="username" is_required />
       </Form>
       <p class="form-links">
         <a href="/console/sign-in">Sign in</a>

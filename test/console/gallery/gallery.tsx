@@ -237,7 +237,7 @@ function Gallery() {
                 ]}
               />
               <TextArea label="Record" name="record" is_code placeholder="Paste a record" />
-              <Checkbox label="Send me an e-mail" name="mail" />
+              <Checkbox label="Send me a mail" name="mail" />
             </Form>
           </div>
         </Section>

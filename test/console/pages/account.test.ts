@@ -53,7 +53,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   async function signInAs(page: Page, email: string, password: string): Promise<void> {
     await shown(page, 'Sign in');
-    await typeForm(page, { 'E-mail': email, Password: password });
+    await typeForm(page, { 'Email address': email, Password: password });
   }
 
   test('the whole life of an account, by keyboard alone', async () => {
@@ -66,11 +66,11 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await shown(page, 'Sign in');
     await pressOn(page, page.getByRole('link', { name: 'Create an account' }));
     await shown(page, 'Create an account');
-    await typeForm(page, { Name: NAME, 'E-mail': email, Password: PASSWORD });
+    await typeForm(page, { Name: NAME, 'Email address': email, Password: PASSWORD });
     await shown(page, 'Check your mailbox');
 
     await open(page, `/console/verify#token=${await mailedToken(made, email)}`);
-    await shown(page, 'Verify your address');
+    await shown(page, 'Verify your email address');
     await page.waitForLoadState('networkidle');
     // Mail programs open links: that alone verifies nothing.
     expect(await isVerified(email)).toBe(false);
@@ -83,7 +83,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await chooseOfAccount(page, 'Sign out');
     await signInAs(page, email, 'a wrong password');
     await page.getByText('The email address or the password is wrong.').waitFor();
-    await typeForm(page, { 'E-mail': email, Password: PASSWORD });
+    await typeForm(page, { 'Email address': email, Password: PASSWORD });
     await page.getByRole('button', { name: `Account: ${NAME}` }).waitFor();
     expect(await page.locator('img').count()).toBe(0);
 
@@ -117,7 +117,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     await pressOn(page, page.getByRole('link', { name: 'Forgot your password?' }));
     await shown(page, 'Reset your password');
     const mails = made.mails.length;
-    await typeForm(page, { 'E-mail': email });
+    await typeForm(page, { 'Email address': email });
     await page.getByText('Check your mailbox').waitFor();
     while (made.mails.length === mails) await new Promise(setImmediate);
     await open(page, `/console/reset#token=${await mailedToken(made, email)}`);
@@ -202,7 +202,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     const { page } = opened;
     await open(page, '/console/sign-up');
     await shown(page, 'Create an account');
-    await typeForm(page, { Name: 'Una', 'E-mail': email, Password: PASSWORD });
+    await typeForm(page, { Name: 'Una', 'Email address': email, Password: PASSWORD });
     await shown(page, 'Check your mailbox');
     const first = await mailedToken(made, email);
     await open(page, '/console/sign-in');
@@ -213,7 +213,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     const second = await mailedToken(made, email);
     expect(second).not.toBe(first);
     await open(page, `/console/verify#token=${second}`);
-    await shown(page, 'Verify your address');
+    await shown(page, 'Verify your email address');
     await typeForm(page, { Password: PASSWORD });
     await page.getByRole('button', { name: 'Account: Una' }).waitFor();
   });
@@ -223,7 +223,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     const { page } = opened;
     await open(page, '/console/sign-up');
     await shown(page, 'Create an account');
-    await typeForm(page, { Name: 'Una', 'E-mail': 'common@example.com', Password: 'qwerty123456' });
+    await typeForm(page, { Name: 'Una', 'Email address': 'common@example.com', Password: 'qwerty123456' });
     await page.getByRole('alert').getByText('This password is one of the most common').waitFor();
     expect(await page.getByLabel('Password', { exact: true }).getAttribute('aria-invalid')).toBe('true');
   });
@@ -280,8 +280,8 @@ describe.skipIf(program === null)('people in a real browser', () => {
         ['/console/sign-up', 'Create an account'],
         ['/console/reset', 'Reset your password'],
         ['/console/reset#token=none', 'Choose a new password'],
-        ['/console/verify', 'Verify your address'],
-        ['/console/verify#token=none', 'Verify your address'],
+        ['/console/verify', 'Verify your email address'],
+        ['/console/verify#token=none', 'Verify your email address'],
       ] as const) {
         await open(page, path);
         await shown(page, heading);

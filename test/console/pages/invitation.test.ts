@@ -42,7 +42,7 @@ describe
       await using opened = await visit(browser, made, path, { person: ada });
       const { page } = opened;
       await page.getByRole('button', { name: 'Invite a member' }).click();
-      await page.getByRole('dialog').getByLabel('E-mail').fill(email);
+      await page.getByRole('dialog').getByLabel('Email address').fill(email);
       await page.getByRole('dialog').getByRole('button', { name: 'Send invitation' }).click();
       await page.getByText(`An invitation is on its way to ${email}.`).waitFor();
       return await mailedLink(made, email, 'invitation');
@@ -67,7 +67,7 @@ describe
       await page.getByRole('heading', { name: 'Join Analytical Engines' }).waitFor();
       await opened.photograph(`invitation-${sign_up}`);
       expect([await opened.seriousFindings(), await opened.overflows()]).toEqual([[], false]);
-      expect(await page.getByLabel('E-mail').inputValue()).toBe(email);
+      expect(await page.getByLabel('Email address').inputValue()).toBe(email);
       const mails = made.mails.length;
       await page.getByLabel('Name').fill('Stella Stranger');
       await page.getByLabel('Password').fill('Password123');
@@ -90,7 +90,7 @@ describe
       await using opened = await open(await inviteByPage(email));
       const { page } = opened;
       await page.getByRole('link', { name: 'Sign in to join' }).click();
-      await page.getByLabel('E-mail').fill(email);
+      await page.getByLabel('Email address').fill(email);
       await page.getByLabel('Password').fill(PASSWORD);
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.getByRole('button', { name: 'Join' }).click();
@@ -110,7 +110,7 @@ describe
         expect(await page.getByRole('button', { name: 'Join' }).count()).toBe(0);
         await page.getByRole('button', { name: 'Sign out' }).click();
         await page.getByRole('link', { name: 'Sign in to join' }).click();
-        await page.getByLabel('E-mail').fill(email);
+        await page.getByLabel('Email address').fill(email);
         await page.getByLabel('Password').fill(PASSWORD);
         await page.getByRole('button', { name: 'Sign in' }).click();
         await page.getByRole('button', { name: 'Join' }).click();
@@ -129,7 +129,7 @@ describe
         return;
       }
       await page.getByLabel('Name').fill('Carol');
-      await page.getByLabel('E-mail').fill('carol@example.com');
+      await page.getByLabel('Email address').fill('carol@example.com');
       await page.getByLabel('Password').fill(PASSWORD);
       await page.getByRole('button', { name: 'Create account' }).click();
       await page.goto(await mailedLink(made, 'carol@example.com', 'verify'));

@@ -58,7 +58,7 @@ describe.skipIf(program === null)('by keyboard alone', () => {
     await using opened = await openOwn('members');
     const { page } = opened;
     await pressOn(page, button(page, 'Invite a member'));
-    await typeForm(page, { 'E-mail': 'grace@example.com' });
+    await typeForm(page, { 'Email address': 'grace@example.com' });
     await page.getByText('An invitation is on its way to grace@example.com.').waitFor();
     await pressOn(page, button(page, 'Change the role of Rita Reader'));
     await choose(page, page.getByRole('dialog').getByLabel('Role'), 'Developer');

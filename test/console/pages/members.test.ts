@@ -78,10 +78,10 @@ describe.skipIf(program === null)('the page of members', () => {
     const dialog = page.getByRole('dialog');
     await page.getByText('No open invitations').waitFor();
     await page.getByRole('button', { name: 'Invite a member' }).click();
-    await dialog.getByLabel('E-mail').fill('rita.reader@example.com');
+    await dialog.getByLabel('Email address').fill('rita.reader@example.com');
     await dialog.getByRole('button', { name: 'Send invitation' }).click();
     await dialog.getByText('This user is already a member of the organization.').waitFor();
-    await dialog.getByLabel('E-mail').fill('grace@example.com');
+    await dialog.getByLabel('Email address').fill('grace@example.com');
     await dialog.getByLabel('Role').selectOption('Billing');
     await dialog.getByText('Tops up credit, and sees what a reader sees.').waitFor();
     await dialog.getByRole('button', { name: 'Send invitation' }).click();

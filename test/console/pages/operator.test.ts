@@ -259,7 +259,7 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     expect(await opened.seriousFindings()).toEqual([]);
     await page.getByRole('link', { name: 'Nobody’s' }).click();
     await press(page, 'Invite an owner…');
-    await dialog(page).getByLabel('E-mail').fill('grace@example.com');
+    await dialog(page).getByLabel('Email address').fill('grace@example.com');
     await press(page, 'Send invitation');
     await dialog(page).waitFor({ state: 'detached' });
     await addMember(made.service.accounts, OPERATOR, {

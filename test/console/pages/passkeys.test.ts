@@ -46,7 +46,7 @@ describe.skipIf(program === null)('passkeys in a real browser', () => {
     await addAuthenticator(opened);
     const { page } = opened;
     await page.goto(`${local}/console/account`);
-    await page.getByLabel('E-mail').fill(email);
+    await page.getByLabel('Email address').fill(email);
     await page.getByLabel('Password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await page.getByRole('heading', { name: 'Your account' }).waitFor();
@@ -93,6 +93,7 @@ describe.skipIf(program === null)('passkeys in a real browser', () => {
     await using opened = await signedInPage(ada);
     const { page } = opened;
     await page.getByText('No passkeys').waitFor();
+    await page.getByText('kept by your device or your password manager').waitFor();
     await page.getByRole('button', { name: 'Add a passkey…' }).click();
     await page.getByRole('dialog').getByLabel('Password').fill('a wrong password');
     await page.getByRole('dialog').getByRole('button', { name: 'Continue' }).click();
@@ -160,7 +161,7 @@ describe.skipIf(program === null)('passkeys in a real browser', () => {
     await enter(graces.page);
     await graces.page.getByText('This passkey does not sign anybody in here').waitFor();
     // The password still does.
-    await graces.page.getByLabel('E-mail').fill(grace.email);
+    await graces.page.getByLabel('Email address').fill(grace.email);
     await graces.page.getByLabel('Password').fill(PASSWORD);
     await graces.page.getByRole('button', { name: 'Sign in', exact: true }).click();
     await graces.page.getByRole('heading', { name: 'Your account' }).waitFor();

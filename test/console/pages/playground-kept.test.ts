@@ -85,7 +85,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await untilKept(page, `${RECORD}!`);
     await page.context().clearCookies();
     await page.reload();
-    await page.getByLabel('E-mail').fill(guest.email);
+    await page.getByLabel('Email address').fill(guest.email);
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await record(page).waitFor();
@@ -172,7 +172,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     // A page of the same document would not be loaded anew.
     await page.goto('about:blank');
     await page.goto(link);
-    await page.getByLabel('E-mail').fill(owner.email);
+    await page.getByLabel('Email address').fill(owner.email);
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('button', { name: 'Saved requests (1)' }).waitFor();

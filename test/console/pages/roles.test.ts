@@ -53,9 +53,9 @@ const IN = '/console/o/:organization_id';
 const ROWS: Readonly<Record<string, Row>> = {
   '/console': { heading: 'Your organizations', shows: 'Acme' },
   '/console/sign-in': { heading: 'Sign in', shows: 'Forgot your password?' },
-  '/console/sign-up': { heading: 'Create an account', shows: 'E-mail' },
-  '/console/verify': { heading: 'Verify your address', shows: 'E-mail' },
-  '/console/reset': { heading: 'Reset your password', shows: 'E-mail' },
+  '/console/sign-up': { heading: 'Create an account', shows: 'Email address' },
+  '/console/verify': { heading: 'Verify your email address', shows: 'Email address' },
+  '/console/reset': { heading: 'Reset your password', shows: 'Email address' },
   '/console/invitation': { heading: 'Join Acme', shows: 'is invited as reader' },
   '/console/account': {
     heading: 'Your account',

@@ -25,7 +25,7 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
   /** Signs in with the password; the code is asked for next. */
   async function enterPassword(page: Page, email: string): Promise<void> {
     await page.goto(`${made.service.server.address}/console/account`);
-    await page.getByLabel('E-mail').fill(email);
+    await page.getByLabel('Email address').fill(email);
     await page.getByLabel('Password').fill(PASSWORD);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { name: 'Enter your code' }).waitFor();

@@ -119,7 +119,7 @@ function Sessions() {
                 </>
               ),
             },
-            { title: 'Address', cell: ({ client_address }) => client_address },
+            { title: 'IP address', cell: ({ client_address }) => client_address },
             { title: 'Signed in', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
             { title: 'Last seen', cell: ({ last_seen_at_ms }) => <Time time_ms={last_seen_at_ms} /> },
             { title: 'Ends', cell: ({ expires_at_ms }) => <Time time_ms={expires_at_ms} /> },

@@ -69,7 +69,12 @@ function PasskeyTable({
       caption="Passkeys"
       rows={items}
       keyOf={({ id }) => id}
-      empty={<EmptyState title="No passkeys" />}
+      empty={
+        <EmptyState title="No passkeys">
+          A passkey is kept by your device or your password manager. Unlike a password, it cannot be guessed,
+          forgotten or given to a fake page.
+        </EmptyState>
+      }
       columns={[
         { title: 'Name', is_name: true, cell: ({ name }) => name },
         { title: 'Added', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },

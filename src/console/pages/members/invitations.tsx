@@ -50,7 +50,7 @@ export function Invitations({
             keyOf={({ id }) => id}
             empty={<EmptyState title="No open invitations" />}
             columns={[
-              { title: 'E-mail', is_name: true, cell: ({ email }) => email },
+              { title: 'Email address', is_name: true, cell: ({ email }) => email },
               { title: 'Role', cell: ({ role }) => ROLE_NAMES[role] },
               { title: 'Invited by', cell: ({ invited_by_name }) => invited_by_name ?? 'Operator' },
               { title: 'Sent', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },

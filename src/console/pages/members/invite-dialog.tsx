@@ -40,11 +40,11 @@ function InviteForm({ organization_id, own_role, onInvited, onClose }: Omit<Invi
       }}
     >
       <TextField
-        label="E-mail"
+        label="Email address"
         name="email"
         type="email"
         autocomplete="off"
-        help="The link in the mail works for this address only, once, for 7 days."
+        help="The link in the mail works for this email address only, once, for 7 days."
         is_required
       />
       <RoleField own_role={own_role} value={role} onChange={setRole} />

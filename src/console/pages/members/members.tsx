@@ -122,7 +122,7 @@ function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
               </>
             ),
           },
-          { title: 'E-mail', cell: ({ email }) => <span class="breakable">{email}</span> },
+          { title: 'Email address', cell: ({ email }) => <span class="breakable">{email}</span> },
           { title: 'Role', cell: ({ role }) => ROLE_NAMES[role] },
           { title: 'Joined', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
           {

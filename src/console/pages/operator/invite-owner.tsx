@@ -34,11 +34,11 @@ export function InviteOwner({
           }}
         >
           <TextField
-            label="E-mail"
+            label="Email address"
             name="email"
             type="email"
             autocomplete="off"
-            help="The link in the mail works for this address only, once, for 7 days."
+            help="The link in the mail works for this email address only, once, for 7 days."
             is_required
           />
         </Form>

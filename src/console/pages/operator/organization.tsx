@@ -159,7 +159,7 @@ function Members({
         }
         columns={[
           { title: 'Name', is_name: true, cell: ({ name }) => name },
-          { title: 'E-mail', cell: ({ email }) => <span class="prose-cell">{email}</span> },
+          { title: 'Email address', cell: ({ email }) => <span class="prose-cell">{email}</span> },
           { title: 'Role', cell: ({ role }) => <Badge>{role}</Badge> },
           { title: 'Joined', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
         ]}

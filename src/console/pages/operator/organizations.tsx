@@ -38,7 +38,7 @@ export default function Organizations() {
     <>
       <PageHeader title="Organizations" description="Credit, tier and limits of every customer." />
       <div class="stack">
-        <SearchBox name="text" label="Search" placeholder="Name, id or a member's e-mail address" />
+        <SearchBox name="text" label="Search" placeholder="Name, id or a member's email address" />
         <Tabs
           label="Organizations"
           options={LISTS}
@@ -100,7 +100,7 @@ function Nothing({
   if (text !== null) {
     return (
       <EmptyState title="Nothing found">
-        Search for a part of the name, of the id or of a member’s address.
+        Search for a part of the name, of the id or of a member’s email address.
       </EmptyState>
     );
   }
