@@ -12,9 +12,9 @@ export interface Destination {
 export const SHOWN_MAX = 12;
 
 /**
- * Returns the destinations with every word of a text, at most `SHOWN_MAX`: in their label, or at the beginning of their
- * kind or of one of their other words. First come those whose label is the text, then those whose label begins with it,
- * then those with all of it in their label, each in the given order. Without a text it returns the first ones.
+ * Returns the destinations that have every word of a text, at most `SHOWN_MAX`; without a text the first ones. A word is
+ * looked for in the label, and at the beginning of the kind and the other words. The label that is the text comes first.
+ * Next are the labels that begin with it, then those that have its words.
  */
 export function matches(destinations: readonly Destination[], text: string): readonly Destination[] {
   const wanted = wordsOf(text);
