@@ -45,7 +45,7 @@ export class ConsoleBrowser implements AsyncDisposable {
 
   /**
    * Starts the browser's program (`chromiumPath` of `test/support/chromium.ts`). By default it reloads a page on the
-   * way back. With `keeps_pages` it may restore it, as ordinary browsers do.
+   * way back. With `keeps_pages` it may restore it, as ordinary browsers do; that needs `windowedChromiumPath`.
    */
   static async open(program: string, { keeps_pages = false } = {}): Promise<ConsoleBrowser> {
     const options = { executablePath: program, args: FLAGS };

@@ -1,9 +1,16 @@
 import { signUp } from '../../src/accounts/users.ts';
 import type { ConsoleParts } from '../../src/console/console.ts';
+import type { PasswordHashing } from '../../src/console/people/better-auth.ts';
 import type { Mail } from '../../src/console/people/mail.ts';
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.ts';
 
 export const PASSWORD = 'correct horse battery';
+
+/** Hashes at the least cost that there is: at better-auth's, a person costs a test a third of a second. */
+const CHEAP_PASSWORDS: PasswordHashing = {
+  hash: (password) => Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: 8, timeCost: 1 }),
+  verify: ({ hash, password }) => Bun.password.verify(password, hash),
+};
 
 /** A real service with the console, whose mails are kept. */
 export interface TestConsole {
@@ -51,6 +58,7 @@ export async function startTestConsole(
         close: () => undefined,
       },
       has_mail_server: false,
+      passwords: CHEAP_PASSWORDS,
       ...parts,
     },
   });

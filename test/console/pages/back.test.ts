@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { chromiumPath } from '../../support/chromium.ts';
+import { windowedChromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP } from '../browser.ts';
 import {
@@ -15,7 +15,7 @@ import { carrySession, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
+const program = windowedChromiumPath();
 if (program === null)
   console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
 

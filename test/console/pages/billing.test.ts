@@ -7,7 +7,7 @@ import { confirmManualPayment, creditByHand, refundByHand } from '../../../src/p
 import { paddleProvider } from '../../../src/payments/paddle.ts';
 import { SETTINGS, sign, transaction } from '../../payments/paddle-calls.ts';
 import { spend } from '../../payments/support.ts';
-import { chromiumPath } from '../../support/chromium.ts';
+import { chromiumPath, windowedChromiumPath } from '../../support/chromium.ts';
 import { Gate } from '../../support/faults.ts';
 import { ConsoleBrowser, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
@@ -282,7 +282,8 @@ describe.skipIf(program === null)('the page of billing', () => {
   });
 });
 
-describe.skipIf(program === null)('the page of billing, with a provider', () => {
+const windowed = windowedChromiumPath();
+describe.skipIf(windowed === null)('the page of billing, with a provider', () => {
   test('the checkout is the provider’s own page, and its webhook brings the credit', async () => {
     const checkout_page = new Gate();
     const paddle = Bun.serve({
@@ -307,7 +308,7 @@ describe.skipIf(program === null)('the page of billing, with a provider', () => 
     // @ts-expect-error: the SDK takes a base address in the place of an environment, but its types do not say so.
     const client = new Paddle(SETTINGS.api_key, { environment: paddle.url.origin });
     const made = await startTestConsole({ payment_provider: paddleProvider(SETTINGS, client) });
-    const browser = await ConsoleBrowser.open(program ?? '', { keeps_pages: true });
+    const browser = await ConsoleBrowser.open(windowed ?? '', { keeps_pages: true });
     try {
       const ada = await addPerson(made, { email: 'ada@example.com' });
       await using opened = await visit(browser, made, billingPath(ada.organization_id), {
