@@ -117,7 +117,7 @@ test('no more than a few lines are taken that are not answered', async () => {
 });
 
 test('a batch that ends early is told so while it sends on, and is closed', async () => {
-  const { service } = await start({ timeouts: { request_ms: 10_000 } });
+  const { service } = await start({ timeouts: { request_ms: 10_000, idle_ms: 1_000 } });
   const account = await addRichlyLimited(service, 5);
   const endless = Array<string>(100_000).fill(ndjson([{ ...record(1), padding: 'x'.repeat(10_000) }]));
   const client = new RawBatchClient(service, account.key, [ndjson([HEADER]), ...endless], '1.1');

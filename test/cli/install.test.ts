@@ -70,7 +70,7 @@ describe('tds install --systemd', () => {
     expect(unit).toContain('\nTimeoutStopSec=669\n');
     expect(unit).toContain('\nReadWritePaths=/var/lib/tds /srv/backups\n');
     // A core file would hold records and keys.
-    expect(unit).toContain('\nLimitCORE=1\n');
+    expect(unit).toContain('\nLimitCORE=0\n');
     expect(unit).toContain('\nRestartPreventExitStatus=2\n');
     expect(unit).toContain('\nUser=decisions\n');
     expect(unit).toContain('\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\n');
