@@ -28,8 +28,10 @@ const VECTOR_SHAPES: Shapes = [
   ),
 ];
 
-/** The fewest labels of a vector: with fewer it was never better than words. */
+/** The fewest labels of a vector: with fewer, trying it cost more than it brought (README). */
 export const VECTOR_LABELS_MIN = 100;
+/** The standard errors by which a vector must be better: with so many weights, more than one is often chance. */
+const VECTOR_MARGIN = 2;
 /** The most classes of a vector. More make it large, and are read a second time without it. */
 export const VECTOR_CLASSES_MAX = 32;
 
@@ -115,7 +117,7 @@ export async function chooseCorrection(
     examples,
     examples.map((_, index) => scoresOf(by_fold[folds[index] ?? 0] ?? null, index)),
   );
-  const is_kept = chosen !== null && beats(honest.losses, plain.losses, () => true);
+  const is_kept = chosen !== null && beats(honest.losses, plain.losses, () => true, 1);
   if (is_kept) await onFit();
   const final = is_kept ? honest : plain;
   return {
@@ -184,7 +186,8 @@ function chooseShape(
     const candidate = group.reduce((one, other) =>
       mean(lossesOf(other), isCounted) < mean(lossesOf(one), isCounted) ? other : one,
     );
-    if (beats(lossesOf(candidate), lossesOf(best), isCounted)) best = candidate;
+    const margin = candidate.vector_penalty === null ? 1 : VECTOR_MARGIN;
+    if (beats(lossesOf(candidate), lossesOf(best), isCounted, margin)) best = candidate;
   }
   return best;
 }
@@ -199,14 +202,19 @@ function likeliest(shapes: Shapes, lossesOf: (shape: CorrectionShape) => Float64
     );
 }
 
-/** Returns true if losses are lower by more than the standard error of the difference. */
-function beats(losses: Float64Array, than: Float64Array, isCounted: IsCounted): boolean {
+/** Returns true if losses are lower by more than so many standard errors of the difference. */
+function beats(
+  losses: Float64Array,
+  than: Float64Array,
+  isCounted: IsCounted,
+  standard_errors: number,
+): boolean {
   const gains = than
     .map((loss, index) => loss - (losses[index] ?? loss))
     .filter((_, index) => isCounted(index));
   const gain = mean(gains, () => true);
   const variance = gains.reduce((sum, own) => sum + (own - gain) ** 2, 0) / (gains.length - 1);
-  return gain > Math.sqrt(variance / gains.length);
+  return gain > standard_errors * Math.sqrt(variance / gains.length);
 }
 
 function mean(values: Float64Array, isCounted: IsCounted): number {
