@@ -111,12 +111,14 @@ describe.skipIf(program === null)('the Batch page', () => {
     const cells = await table.getByRole('row').nth(1).getByRole('cell').allTextContents();
     expect(cells).toHaveLength(5);
     expect(cells[2]).toMatch(/^(Yes|No) \d+\.\d%$/);
+    const [option, share] = cells[3]?.split(' ') ?? [];
     const spent = await spent_micros(person);
     expect(spent).toBeGreaterThan(0);
     // A row of each length stands for the others.
     expect(Math.abs(told_usd * 1e6 - spent) / spent).toBeLessThan(0.1);
 
     const [headings = [], ...rows] = parse(await downloaded(page, 'Download CSV'));
+    expect(share).toBe(`${(100 * Number(rows[0]?.[headings.indexOf(`team.${option}`)])).toFixed(1)}%`);
     expect(headings.slice(0, 5)).toEqual(['number', 'message', 'amount', 'refund', 'refund.decision']);
     const at = (name: string) => headings.indexOf(name);
     expect(rows).toHaveLength(ROWS);

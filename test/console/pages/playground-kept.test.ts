@@ -235,6 +235,9 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await answered(page);
     const runs = page.getByRole('region', { name: 'What each run took' }).getByRole('rowheader');
     expect(await runs.allInnerTexts()).toEqual(['decision-1, fast', 'jev-latest, fast']);
+    await page.reload();
+    await page.getByLabel('Compare with').waitFor();
+    expect(await page.getByLabel('Compare with').inputValue()).toBe('jev-latest');
     expect(opened.complaints).toEqual([]);
   });
 });

@@ -417,6 +417,8 @@ describe.skipIf(program === null)('the usage page', () => {
     await page.getByText('No requests in this time').waitFor();
     await page.getByRole('button', { name: 'Show all time' }).click();
     await page.getByText('No requests yet').waitFor();
+    // An organization without an answer looks here for the reason.
+    await page.getByText('No request was refused.').waitFor();
     expect(await page.getByRole('link', { name: 'API keys' }).getAttribute('href')).toBe(
       `/console/o/${grace.organization_id}/keys`,
     );

@@ -75,13 +75,12 @@ function Answer({ question, text }: { readonly question: AskedQuestion; readonly
   );
 }
 
-/** Returns an answer in a few characters, and its own probability, or its confidence. */
+/** Returns an answer in a few characters, and its own probability; of a score, that of the likeliest level. */
 function answerText(
   { type, threshold }: AskedQuestion,
   answer: JsonObject<JsonValue>,
 ): readonly [main: string, share: string] {
   const value = answer.get(type) ?? '';
-  const confidence = percent(answer.get('confidence'));
   switch (type) {
     case 'noul': {
       const yes = Number(value);
@@ -89,10 +88,13 @@ function answerText(
         ? ['Yes', formatPercent(yes)]
         : ['No', formatPercent(1 - yes)];
     }
-    case 'choice':
-      return [String(value), confidence];
+    case 'choice': {
+      const probabilities = answer.get('probabilities');
+      const chosen = isJsonObject(probabilities) ? probabilities.get(String(value)) : undefined;
+      return [String(value), percent(chosen)];
+    }
     case 'score':
-      return [formatNumber(Number(value), 2), confidence];
+      return [formatNumber(Number(value), 2), percent(answer.get('confidence'))];
   }
 }
 

@@ -22,6 +22,8 @@ export interface KeptDraft {
   readonly is_dirty: boolean;
   readonly example: string | null;
   readonly model: string;
+  /** Absent in drafts that were kept before it was; empty for none. */
+  readonly compared_model?: string;
   readonly modes: string;
   readonly project_id: string;
   readonly key_id: string | null;

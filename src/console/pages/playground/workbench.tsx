@@ -81,7 +81,9 @@ export function Workbench({
   );
   const { draft, json, model, modes, example, is_dirty, body, setDraft } = request;
   /** Another model that is asked the same; empty for none. */
-  const [compared_model, setComparedModel] = useState('');
+  const [compared_model, setComparedModel] = useState(
+    models.find(({ id }) => id === work.draft?.compared_model)?.id ?? '',
+  );
   const [replacement, setReplacement] = useState<Replacement>();
   const [thresholds, setThresholds] = useState<ReadonlyMap<string, number>>(new Map());
   /** The last request, sent or refused: errors belong to its fields. */
@@ -93,9 +95,9 @@ export function Workbench({
 
   const is_kept = keeps_work.value;
   useEffect(() => {
-    const chosen = { model, modes, project_id, key_id: key_id ?? null };
+    const chosen = { model, compared_model, modes, project_id, key_id: key_id ?? null };
     if (is_kept) void keepDraft(scope, { draft, json, is_dirty, example, ...chosen });
-  }, [is_kept, scope, draft, json, is_dirty, example, model, modes, project_id, key_id]);
+  }, [is_kept, scope, draft, json, is_dirty, example, model, compared_model, modes, project_id, key_id]);
 
   const is_tried = tried !== undefined && tried === (json ?? draft);
   const errors = is_tried ? errorsOf(draft, runs.comparison, json) : NO_ERRORS;

@@ -94,9 +94,12 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
       {series.error !== undefined && <ErrorState error={series.error} onRetry={series.reload} />}
       {!is_answered && <Skeleton lines={6} label="Loading usage" />}
       {data !== undefined && data.totals.requests === 0 && (
-        <div class="panel">
-          <NoRequests organization_id={organization_id} view={view} show={show} />
-        </div>
+        <>
+          <div class="panel">
+            <NoRequests organization_id={organization_id} view={view} show={show} />
+          </div>
+          <RefusedRequests organization_id={organization_id} />
+        </>
       )}
       {data !== undefined && data.totals.requests > 0 && (
         <div class="stack" aria-busy={series.is_loading}>
