@@ -1,0 +1,71 @@
+import { afterAll, expect, test } from 'bun:test';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { STATE_SIZE } from '../../native/engine.ts';
+import type { EvalCase } from '../../src/eval/cases.ts';
+import type { MeasuredModel } from '../../src/eval/measured-model.ts';
+import { runCases } from '../../src/eval/run.ts';
+import { ScoreFile } from '../../src/eval/score-file.ts';
+import { readStates } from '../../src/eval/stored-states.ts';
+import type { Question } from '../../src/questions/question.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'tds-run-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const noul = (instructions: string): Question => ({
+  type: 'noul',
+  instructions,
+  yes: undefined,
+  no: undefined,
+});
+const STATES = [Array.from({ length: STATE_SIZE }, (_, at) => at / 4)];
+const CASE: EvalCase = {
+  source: 'own',
+  state: 'a record',
+  digest: 'd',
+  questions: ['one', 'two'].map((text) => ({
+    question: noul(text),
+    answer: 1,
+    classes: ['no', 'yes'],
+    target: [0, 1],
+  })),
+};
+
+test('a record whose hidden states are needed is asked again, and no other one is', async () => {
+  const asked: (readonly boolean[])[] = [];
+  const model = (reads_states: boolean): MeasuredModel => ({
+    facts: {
+      ...{ weights_sha256: 'a', profile: 'p', context_tokens: 100, evaluator: 'addon', device: 'cpu' },
+      ...{ temperatures: null, reads_states },
+    },
+    answer({ questions }, needsStates = () => false) {
+      const needed = questions.map((_, index) => reads_states && needsStates(index));
+      asked.push(needed);
+      const states = needed.map((is_needed) => (is_needed ? STATES : null));
+      return Promise.resolve({ scores: questions.map(() => [1]), states, input_tokens: 3 });
+    },
+    close: () => Promise.resolve(),
+  });
+  const file = ScoreFile.open(join(directory, 'scores.jsonl'), {
+    ...{ weights_sha256: 'a', profile: 'p', mode: 'fast', context_tokens: 100 },
+  });
+  const run = (reads_states: boolean, needed: readonly string[]) =>
+    runCases([CASE], {
+      ...{ model: model(reads_states), mode: 'fast', file, probed_records: 0 },
+      clock: { monotonic_ms: () => 0 },
+      needsStates: ({ instructions }) => needed.includes(String(instructions)),
+    });
+  await run(true, []);
+  await run(true, []);
+  await run(false, ['two']);
+  expect(asked).toEqual([[false, false]]);
+  await run(true, ['two']);
+  await run(true, ['two']);
+  await run(true, []);
+  expect(asked.slice(1)).toEqual([[false, true]]);
+  const [first, second] = file.get('d', 'original')?.states ?? [];
+  expect(first).toBeNull();
+  expect(readStates(second ?? '')).toEqual(STATES);
+  file.close();
+});
