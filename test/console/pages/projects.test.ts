@@ -155,6 +155,11 @@ describe.skipIf(program === null)('the page of projects', () => {
       await using opened = await visit(browser, made, path, { person: ada, view });
       const { page } = opened;
       await page.getByRole('row', { name: 'Support inbox' }).waitFor();
+      if (view.width < 720) {
+        const topOf = async (title: string) =>
+          (await page.locator(`tr:has-text("Imports") td[data-title="${title}"]`).boundingBox())?.y;
+        expect(await topOf('Active keys')).toBe(await topOf('Created'));
+      }
       await opened.photograph(`projects-${view.name}`);
       expect(await opened.seriousFindings()).toEqual([]);
       expect(await opened.overflows()).toBe(false);

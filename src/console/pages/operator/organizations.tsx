@@ -38,7 +38,7 @@ export default function Organizations() {
     <>
       <PageHeader title="Organizations" description="Credit, tier and limits of every customer." />
       <div class="stack">
-        <SearchBox name="text" label="Search" placeholder="Name, id or a member's email address" />
+        <SearchBox name="text" label="Search" placeholder="Name, id or email address" />
         <Tabs
           label="Organizations"
           options={LISTS}

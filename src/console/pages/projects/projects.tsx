@@ -112,6 +112,7 @@ function ProjectTable({ projects, empty, ...table }: ProjectTableProps) {
       />
       <SortableTable
         {...table}
+        is_dense
         rows={projects.filter(({ name }) => hasWords([name], search))}
         keyOf={({ id }) => id}
         empty={
