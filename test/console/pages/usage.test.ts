@@ -6,6 +6,7 @@ import { addMember } from '../../../src/accounts/members.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
 import { DAY_MS } from '../../../src/time/clock.ts';
 import { chromiumPath } from '../../support/chromium.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
@@ -235,6 +236,18 @@ describe.skipIf(program === null)('the usage page', () => {
     await tile(page, 'Requests', '500');
     await page.getByText(/^All requests came from/).waitFor();
     const chart = page.getByRole('figure', { name: /^(Requests|Cost) by/ });
+    // The numbers at the axis are drawn, and no text of the page.
+    await page.evaluate(`{
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      globalThis.drawn = [];
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+        if (this.canvas.closest('figure').textContent.startsWith('Cost by')) drawn.push(text);
+        return fillText.call(this, text, ...place);
+      };
+    }`);
+    await chart.getByLabel('Shown').selectOption('Cost');
+    await eventually(() => page.evaluate<boolean>("drawn.some((text) => text.startsWith('$'))"));
+    await chart.getByLabel('Shown').selectOption('Requests');
     await chart.getByRole('button', { name: 'Show Requests by status as a table' }).click();
     const bars = chart.getByRole('row').filter({ hasNotText: /\s0\s+0$/ });
     expect(await bars.count()).toBeGreaterThan(50);

@@ -62,6 +62,8 @@ export function Chart({
   const plot = useRef<uPlot | null>(null);
   const zoomed = useRef(onZoom);
   zoomed.current = onZoom;
+  const formatted = useRef(format);
+  formatted.current = format;
   const bucket = useRef(bucket_ms);
   bucket.current = bucket_ms;
   const [is_zoomed, setZoomed] = useState(false);
@@ -118,7 +120,7 @@ export function Chart({
             ticks: { show: false },
             font: colors.font,
             size: (_, values) => 14 + 7 * Math.max(0, ...(values ?? []).map((value) => value.length)),
-            values: (_, splits) => splits.map((value) => format(value)),
+            values: (_, splits) => splits.map((value) => formatted.current(value)),
           },
         ],
         series: [

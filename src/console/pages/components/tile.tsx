@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 
 /** One figure of a `<dl class="tiles">`: its title, its value, and notes. */
 export function Tile({
@@ -23,7 +23,10 @@ export function Tile({
       {notes.length > 0 && (
         <dd class="tile-note">
           {notes.map((text) => (
-            <span key={String(text)}>{text} </span>
+            // A line is broken at the space.
+            <Fragment key={String(text)}>
+              <span>{text}</span>{' '}
+            </Fragment>
           ))}
         </dd>
       )}
