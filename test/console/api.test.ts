@@ -262,3 +262,17 @@ test('of revoked keys the last 200 are there to filter usage by', async () => {
   const { api_keys } = Value.Parse(ListedKeys, await response.json());
   expect(api_keys.map(({ id }) => id)).toEqual(ids.slice(1).reverse());
 });
+
+test('the start page can ask for few entries of the audit log, and for the totals of usage without their buckets', async () => {
+  const own = `/console/api/organizations/${ada.organization_id}`;
+  const ask = async (path: string) => JSON.parse(await (await ada.ask(`${own}/${path}`)).text());
+  for (const name of ['One', 'Two', 'Three']) await ada.ask(`${own}/projects`, { body: { name } });
+  const all = await ask('trail');
+  expect(all.items.length).toBeGreaterThan(2);
+  expect((await ask('trail?limit=2')).items).toEqual(all.items.slice(0, 2));
+
+  const from = `from_ms=${made.service.clock.now_ms() - 86_400_000}&to_ms=${made.service.clock.now_ms()}`;
+  const whole = await ask(`usage/series?${from}`);
+  expect(whole.buckets.length).toBeGreaterThan(0);
+  expect(await ask(`usage/series?${from}&without_buckets=true`)).toEqual({ ...whole, buckets: [] });
+});

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../access/actor.ts';
 import { isAuditLogAction } from '../../audit-log/actions.ts';
-import { listAuditLog } from '../../audit-log/list.ts';
+import { AUDIT_LOG_PAGE_MAX, listAuditLog } from '../../audit-log/list.ts';
 import { refusedInput } from './refusals.ts';
 import { answerOf, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
@@ -35,6 +35,7 @@ export const AuditLogPage = answerOf({
 export const AuditLogQuery = Type.Object({
   before: Type.Optional(queryInteger({ minimum: 1 })),
   action: Type.Optional(Type.String({ maxLength: 64 })),
+  limit: Type.Optional(queryInteger({ minimum: 1, maximum: AUDIT_LOG_PAGE_MAX })),
 });
 
 /** Reads a page of an audit log. */
@@ -42,7 +43,7 @@ export async function readAuditLog(
   services: ConsoleServices,
   actor: Actor,
   organization_id: string | null,
-  { before, action }: Static<typeof AuditLogQuery>,
+  { before, action, limit = AUDIT_LOG_PAGE_MAX }: Static<typeof AuditLogQuery>,
 ): Promise<Static<typeof AuditLogPage>> {
   if (action !== undefined && !isAuditLogAction(action)) {
     throw refusedInput('action', 'The audit log knows no such action.');
@@ -51,6 +52,7 @@ export async function readAuditLog(
     organization_id,
     cursor: before ?? null,
     action: action ?? null,
+    limit,
   });
   return { items: [...items], next };
 }

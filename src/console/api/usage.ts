@@ -158,10 +158,10 @@ export function usageRoutes(services: ConsoleServices) {
       '/series',
       async ({ actor, params, query }) => {
         const filter = await filterOf(actor, params, query);
-        const { offset_minutes = 0, group_by, fits_data } = query;
+        const { offset_minutes = 0, group_by, fits_data, without_buckets } = query;
         const chart = { offset_minutes, group_by, fits_data: fits_data === 'true' };
         const series = await usageSeries(services, actor, { ...filter, ...chart }).catch(refusedRange);
-        return shown(series);
+        return shown(without_buckets === 'true' ? { ...series, buckets: [] } : series);
       },
       {
         params: OrganizationParams,
@@ -171,6 +171,7 @@ export function usageRoutes(services: ConsoleServices) {
             offset_minutes: Type.Optional(queryInteger()),
             group_by: Type.Optional(GroupBy),
             fits_data: Type.Optional(Type.Literal('true')),
+            without_buckets: Type.Optional(Type.Literal('true')),
           }),
         ]),
         response: Series,

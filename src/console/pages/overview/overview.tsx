@@ -78,14 +78,15 @@ async function loadSummary(organization_id: string) {
   const now = new Date();
   const today_ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate());
   const month_ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1);
+  const totals = { without_buckets: 'true' } as const;
   const [week, today, month, credit] = await Promise.all([
-    call(usage.series.get({ query: { from_ms: now.getTime() - WEEK_MS } })),
-    call(usage.series.get({ query: { from_ms: today_ms } })),
-    call(usage.series.get({ query: { from_ms: month_ms } })),
+    call(usage.series.get({ query: { ...totals, from_ms: now.getTime() - WEEK_MS, fits_data: 'true' } })),
+    call(usage.series.get({ query: { ...totals, from_ms: today_ms } })),
+    call(usage.series.get({ query: { ...totals, from_ms: month_ms } })),
     call(billing.get()),
   ]);
-  const first = week.buckets.find(({ requests }) => requests > 0);
-  const span_ms = now.getTime() - Math.max(first?.start_ms ?? 0, week.from_ms);
+  // The times without requests before the first one do not count.
+  const span_ms = now.getTime() - week.from_ms;
   return { spent: { ...week.totals, span_ms }, today: today.totals, month: month.totals, credit };
 }
 

@@ -10,7 +10,7 @@ const SHOWN = 5;
 /** The newest entries of the audit log, for those who may read it. */
 export function RecentChanges({ organization_id }: { readonly organization_id: string }) {
   const changes = useLoaded(
-    () => call(api.organizations({ organization_id }).trail.get({ query: {} })),
+    () => call(api.organizations({ organization_id }).trail.get({ query: { limit: SHOWN } })),
     [organization_id],
   );
   return (
@@ -24,7 +24,7 @@ export function RecentChanges({ organization_id }: { readonly organization_id: s
             <p class="muted">Nothing has changed yet.</p>
           ) : (
             <ul class="panel changes">
-              {items.slice(0, SHOWN).map(({ id, sentence, object_name, by, user_name, created_at_ms }) => (
+              {items.map(({ id, sentence, object_name, by, user_name, created_at_ms }) => (
                 <li key={id}>
                   <span>
                     {sentence} {object_name !== null && <strong>{object_name}</strong>}
