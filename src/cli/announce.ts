@@ -80,8 +80,8 @@ function announcement(start: Start, options: JsonOptions & ServeConfig, is_termi
 
 const OWNER_ADVICE = `Organization: ${FIRST_ORGANIZATION_NAME}. ${ownerAdvice(Bun.$.escape(FIRST_ORGANIZATION_NAME))}`;
 
-/** Returns what is told of an engine: of its temperatures only that there are some. */
-function shown({ temperatures, ...facts }: EngineFacts) {
+/** Returns the facts about an engine that an operator needs: of its temperatures only that there are some. */
+function shown({ temperatures, reads_states: _, ...facts }: EngineFacts) {
   return { ...facts, calibrated: temperatures !== null };
 }
 

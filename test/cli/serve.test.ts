@@ -262,7 +262,7 @@ test('clients that left their requests do not keep a stopped server alive', asyn
   clients.abort();
   await left;
   // An abandoned request has ended when its line is in the log.
-  await eventually(() => (server.output().match(/"status":502/g) ?? []).length >= 3);
+  await eventually(() => (server.output().match(/"status":499/g) ?? []).length >= 3);
   expect(await server.stop()).toBe(0);
 });
 
