@@ -430,7 +430,7 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     await page.getByText('Background').first().waitFor();
     await page.getByRole('searchbox', { name: 'Request id' }).fill('req_0a1b2c3d4e5f6a7b8c9d0e1f');
     await press(page, 'Search');
-    await page.getByText('Background').waitFor({ state: 'detached' });
+    await page.getByText('Background').first().waitFor({ state: 'detached' });
     await page.getByText('Error < RangeError').waitFor();
     expect(await page.content()).not.toContain('a record');
     await press(page, 'Show all');
