@@ -39,6 +39,12 @@ export class AttemptBudgets<Kind extends string> {
     return 0;
   }
 
+  /** Returns true if no attempt is missing. */
+  isFull(kind: Kind, name: string, now_ms: number): boolean {
+    const [bucket, slot] = this.#placeOf(kind, name);
+    return (bucket[slot] ?? 0) <= now_ms;
+  }
+
   /** Gives back an attempt that does not count after all. */
   giveBack(kind: Kind, name: string): void {
     const [bucket, slot] = this.#placeOf(kind, name);

@@ -14,6 +14,7 @@ const BY_ADDRESS = {
   link: { at_once: 20, refill_ms: 10 * MS_PER_S },
   passkey: { at_once: 60, refill_ms: 5 * MS_PER_S },
   changes_of_new: { at_once: 2_000, refill_ms: DAY_MS / 2_000 },
+  wrong_password: { at_once: 6, refill_ms: 10 * MINUTE_MS },
 };
 
 /**
@@ -44,8 +45,18 @@ export class Attempts {
   constructor(private readonly clock: Pick<Clock, 'monotonic_ms'>) {}
 
   /** Counts an attempt of an address. Throws `too_many_attempts`. */
-  ofAddress(kind: keyof typeof BY_ADDRESS, client_address: string): void {
+  ofAddress(kind: Exclude<keyof typeof BY_ADDRESS, 'wrong_password'>, client_address: string): void {
     refuseFor(this.#addresses.spend(kind, client_address, this.clock.monotonic_ms()));
+  }
+
+  /** Notes a wrong password of an address: for ten minutes, and for an hour after six. */
+  addWrongPassword(client_address: string): void {
+    this.#addresses.spend('wrong_password', client_address, this.clock.monotonic_ms());
+  }
+
+  /** Returns true if the address sent a wrong password lately. */
+  hasWrongPassword(client_address: string): boolean {
+    return !this.#addresses.isFull('wrong_password', client_address, this.clock.monotonic_ms());
   }
 
   /** Counts an attempt on an account, named by its email address or its id. Throws `too_many_attempts`. */

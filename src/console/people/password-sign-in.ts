@@ -6,7 +6,6 @@ import type { PasskeyAction } from '../../accounts/passkeys.ts';
 import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import type { Identifiers } from '../../contract/identifiers.ts';
 import type { Problems } from '../../problems/problems.ts';
-import { FairScheduler } from '../../scheduling/fair-scheduler.ts';
 import { QueuePerName } from '../../scheduling/queue-per-name.ts';
 import { type Clock, DAY_MS, MS_PER_S } from '../../time/clock.ts';
 import { inTime } from '../../time/in-time.ts';
@@ -27,6 +26,7 @@ import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
 import { existingAccountMail, resetMail, verificationMail } from './mails.ts';
 import { Passkeys } from './passkeys.ts';
+import { BUSY_RETRY_S, PasswordQueue } from './password-queue.ts';
 import { checkNewPassword } from './password-rules.ts';
 import { RelyingParties } from './relying-party.ts';
 import { SecondFactors } from './second-factors.ts';
@@ -34,7 +34,6 @@ import type { Cookies, OwnSession, SignedIn, SignIn, SignInStep, SignUpRule, Vis
 
 /** The most work after responses at once; each piece hashes a password or sends a mail. */
 const AFTER_ANSWERS_MAX = 200;
-const BUSY_RETRY_S = 60;
 
 /** The email addresses that better-auth accepts: some of those that `checkedEmail` accepts. */
 const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
@@ -47,16 +46,6 @@ const NEW_ACCOUNT_MS = 30 * DAY_MS;
  * no writes.
  */
 const EXTENDING_MS = 250;
-
-/**
- * The passwords that are hashed at once, each for some 50 ms of a core. Addresses are served one after the other, and each has
- * one hash at a time. An attacker with many addresses therefore delays an owner's sign-in by at most one hash
- * for each address.
- */
-const HASHED_AT_ONCE = 2;
-/** The most hashes that wait or run: of one address, and in all. */
-const HASHED_OF_ADDRESS_MAX = 10;
-const HASHED_MAX = 1_000;
 
 /** The most sessions of one user: fewer than better-auth lists, so that it lists all of them. */
 const SESSIONS_MAX = 50;
@@ -100,7 +89,7 @@ export class PasswordSignIn implements SignIn {
   readonly #auth: BetterAuth;
   readonly #tokens: LinkTokens;
   readonly #attempts: Attempts;
-  readonly #hashing = new FairScheduler(HASHED_AT_ONCE);
+  readonly #queue: PasswordQueue;
   /**
    * One sign-up of an email address runs at a time: of several at once, only the first creates an account.
    */
@@ -114,6 +103,7 @@ export class PasswordSignIn implements SignIn {
   constructor(parts: SignInParts) {
     this.#parts = parts;
     this.#attempts = new Attempts(parts.clock);
+    this.#queue = new PasswordQueue(this.#attempts);
     const parties = new RelyingParties(parts.public_url);
     this.#auth = openBetterAuth({
       ...parts,
@@ -130,7 +120,7 @@ export class PasswordSignIn implements SignIn {
       now_ms: () => parts.clock.now_ms(),
       accounts: parts.accounts,
       requireSession: (visit) => this.#requireSession(visit),
-      scheduled: (visit, work) => this.#scheduled(visit, work),
+      queue: this.#queue,
     });
     this.passkeys = new Passkeys({
       auth: this.#auth,
@@ -164,7 +154,7 @@ export class PasswordSignIn implements SignIn {
       this.#attempts.onAccount('mailbox', email);
       this.#afterAnswer(async () => {
         using _slot = await this.#sign_ups.take(email);
-        await this.#hashing.run(client_address, async () => {
+        await this.#queue.runAfterAnswer(client_address, async () => {
           await this.#auth.api.signUpEmail({ body: { name, email, password } });
         });
       });
@@ -183,7 +173,7 @@ export class PasswordSignIn implements SignIn {
     if (invited === null) throw new SignInError('link_ended');
     const email = checkedMailbox(invited);
     using _slot = await this.#sign_ups.take(email);
-    return await this.#scheduled(visit, async () => {
+    return await this.#queue.run(visit.client_address, async () => {
       const user_id = await this.#createProven(email, name, password);
       return { user_id, ...(await this.#newSession(visit, email, password)) };
     });
@@ -206,7 +196,7 @@ export class PasswordSignIn implements SignIn {
 
   async verify(visit: Visit, given: { readonly token: string; readonly password: string }): Promise<Cookies> {
     this.#attempts.ofAddress('link', visit.client_address);
-    return await this.#scheduled(visit, () => this.#verify(visit, given));
+    return await this.#queue.run(visit.client_address, () => this.#verify(visit, given));
   }
 
   async #verify(
@@ -236,7 +226,7 @@ export class PasswordSignIn implements SignIn {
     const email = given.email.trim().toLowerCase();
     this.#attempts.ofAddress('sign_in', visit.client_address);
     const giveBack = this.#attempts.onAccount('password', email);
-    const step = await this.#scheduled(visit, () => this.#newSession(visit, email, password));
+    const step = await this.#queue.run(visit.client_address, () => this.#newSession(visit, email, password));
     giveBack();
     return step;
   }
@@ -327,7 +317,9 @@ export class PasswordSignIn implements SignIn {
     checkNewPassword(given.new_password);
     const session = await this.#requireSession(visit);
     const giveBack = this.#attempts.onAccount('own_password', session.user_id);
-    return await this.#scheduled(visit, () => this.#changePassword(visit, session, given, giveBack));
+    return await this.#queue.run(visit.client_address, () =>
+      this.#changePassword(visit, session, given, giveBack),
+    );
   }
 
   async #changePassword(
@@ -371,7 +363,7 @@ export class PasswordSignIn implements SignIn {
   ): Promise<void> {
     checkNewPassword(new_password);
     this.#attempts.ofAddress('link', visit.client_address);
-    await this.#scheduled(visit, () =>
+    await this.#queue.run(visit.client_address, () =>
       told(this.#auth.api.resetPassword({ body: { token, newPassword: new_password } })),
     );
   }
@@ -468,7 +460,7 @@ export class PasswordSignIn implements SignIn {
   /** Rejects with `wrong_password` unless it is the one of the session's user, and with `too_many_attempts`. */
   async #requirePassword(visit: Visit, { user_id }: SignedIn, password: string): Promise<void> {
     const giveBack = this.#attempts.onAccount('own_password', user_id);
-    await this.#scheduled(visit, () =>
+    await this.#queue.run(visit.client_address, () =>
       told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) })),
     );
     giveBack();
@@ -518,15 +510,6 @@ export class PasswordSignIn implements SignIn {
   async #mailExisting({ id, email }: User): Promise<void> {
     const links = { sign_in: this.#parts.links.signIn(), reset: await this.#resetLink(id) };
     this.mail(existingAccountMail(email, links));
-  }
-
-  /** Does work that hashes a password when it is scheduled for the client's address. Rejects with `too_busy`. */
-  async #scheduled<T>({ client_address }: Visit, work: () => Promise<T>): Promise<T> {
-    const of_address = this.#hashing.underWayOf(client_address);
-    if (of_address >= HASHED_OF_ADDRESS_MAX || this.#hashing.under_way >= HASHED_MAX) {
-      throw new SignInError('too_busy', BUSY_RETRY_S);
-    }
-    return await this.#hashing.run(client_address, work);
   }
 
   /** Returns a link that sets a new password; with null one that has no effect. */

@@ -3,6 +3,7 @@ import type { Attempts } from './attempts.ts';
 import { cookiesOf, headersOf, told } from './auth-calls.ts';
 import type { BetterAuth } from './better-auth.ts';
 import { SignInError } from './errors.ts';
+import type { PasswordQueue } from './password-queue.ts';
 import type { Cookies, OwnSecondFactor, SecondFactor, SignedIn, Visit } from './sign-in.ts';
 
 /** The code of an app; every other text is taken for a recovery code. */
@@ -20,8 +21,8 @@ export interface SecondFactorParts {
     noteSecondFactor(user_id: string, action: SecondFactorAction): Promise<void>;
   };
   readonly requireSession: (visit: Visit) => Promise<SignedIn>;
-  /** Does work that hashes a password when it is the client address's turn. */
-  readonly scheduled: <T>(visit: Visit, work: () => Promise<T>) => Promise<T>;
+  /** The queue for work that hashes a password. */
+  readonly queue: Pick<PasswordQueue, 'run'>;
 }
 
 /** Codes of authenticator apps (TOTP) and recovery codes, by better-auth's plugin. */
@@ -131,10 +132,10 @@ export class SecondFactors implements OwnSecondFactor {
     { password }: { readonly password: string },
     work: (body: { readonly password: string }, headers: Headers) => Promise<T>,
   ): Promise<T> {
-    const { attempts, requireSession, scheduled } = this.parts;
+    const { attempts, requireSession, queue } = this.parts;
     const { user_id } = await requireSession(visit);
     const giveBack = attempts.onAccount('own_password', user_id);
-    const done = await scheduled(visit, () => told(work({ password }, headersOf(visit))));
+    const done = await queue.run(visit.client_address, () => told(work({ password }, headersOf(visit))));
     giveBack();
     return done;
   }
