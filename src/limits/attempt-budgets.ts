@@ -45,6 +45,12 @@ export class AttemptBudgets<Kind extends string> {
     return (bucket[slot] ?? 0) <= now_ms;
   }
 
+  /** Gives back all attempts. */
+  refill(kind: Kind, name: string): void {
+    const [bucket, slot] = this.#placeOf(kind, name);
+    bucket[slot] = 0;
+  }
+
   /** Gives back an attempt that does not count after all. */
   giveBack(kind: Kind, name: string): void {
     const [bucket, slot] = this.#placeOf(kind, name);

@@ -14,7 +14,7 @@ const BY_ADDRESS = {
   link: { at_once: 20, refill_ms: 10 * MS_PER_S },
   passkey: { at_once: 60, refill_ms: 5 * MS_PER_S },
   changes_of_new: { at_once: 2_000, refill_ms: DAY_MS / 2_000 },
-  wrong_password: { at_once: 6, refill_ms: 10 * MINUTE_MS },
+  right_password: { at_once: 1, refill_ms: 30 * DAY_MS },
 };
 
 /**
@@ -45,18 +45,19 @@ export class Attempts {
   constructor(private readonly clock: Pick<Clock, 'monotonic_ms'>) {}
 
   /** Counts an attempt of an address. Throws `too_many_attempts`. */
-  ofAddress(kind: Exclude<keyof typeof BY_ADDRESS, 'wrong_password'>, client_address: string): void {
+  ofAddress(kind: Exclude<keyof typeof BY_ADDRESS, 'right_password'>, client_address: string): void {
     refuseFor(this.#addresses.spend(kind, client_address, this.clock.monotonic_ms()));
   }
 
-  /** Notes a wrong password of an address: for ten minutes, and for an hour after six. */
-  addWrongPassword(client_address: string): void {
-    this.#addresses.spend('wrong_password', client_address, this.clock.monotonic_ms());
+  /** Notes that the last password of an address was right, or not. */
+  notePassword(client_address: string, is_right: boolean): void {
+    if (is_right) this.#addresses.spend('right_password', client_address, this.clock.monotonic_ms());
+    else this.#addresses.refill('right_password', client_address);
   }
 
-  /** Returns true if the address sent a wrong password lately. */
-  hasWrongPassword(client_address: string): boolean {
-    return !this.#addresses.isFull('wrong_password', client_address, this.clock.monotonic_ms());
+  /** Returns true if the last password of an address was right, in the last 30 days. */
+  isKnown(client_address: string): boolean {
+    return !this.#addresses.isFull('right_password', client_address, this.clock.monotonic_ms());
   }
 
   /** Counts an attempt on an account, named by its email address or its id. Throws `too_many_attempts`. */
