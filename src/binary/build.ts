@@ -13,6 +13,7 @@ import { PROJECT_ROOT, projectFile } from '../files/project-root.ts';
 import { buildInfo } from '../program/build-info.ts';
 import { packageClosure, packageFolder } from '../program/installed-packages.ts';
 import { LICENSES_FILE, licensesOf } from '../program/licenses.ts';
+import { bundleProgram, UNBUNDLED } from './bundle.ts';
 import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
 import { type PackedFile, sha256Of } from './unpack.ts';
 
@@ -37,8 +38,6 @@ const DATA = [
 ];
 /** The packages of node-llama-cpp's engine for NVIDIA's devices: its library, and NVIDIA's. */
 const CUDA_PLATFORMS = ['linux-x64-cuda', 'linux-x64-cuda-ext'] as const;
-/** Not bundled, because it finds its libraries relative to its own files. */
-const UNBUNDLED = 'node-llama-cpp';
 /** The sources of llama.cpp; the executable has the compiled libraries. */
 const LEFT_OUT = ['llama/gitRelease.bundle', 'llama/addon', 'llama/cmake', 'llama/toolchains', 'llama/xpack'];
 /** Files that only people and compilers read; licences stay. */
@@ -46,29 +45,12 @@ const UNREAD = /\.(map|d\.[cm]?ts|md|h|tsbuildinfo)$/;
 /** The libraries that the addon and llama.cpp need besides the C library. */
 const CPP_RUNTIME = ['libstdc++.so.6', 'libgcc_s.so.1'];
 
-/** Returns the program and every worker, which is started by its own path. Those of the pages run in the browser. */
-async function entryPoints(): Promise<string[]> {
-  const found = await Array.fromAsync(new Bun.Glob('{src,db,native}/**/*-worker.ts').scan(PROJECT_ROOT));
-  const workers = found.filter((path) => !path.startsWith('src/console/pages/'));
-  return ['src/main.ts', ...workers.sort()].map(projectFile);
-}
-
 /** The package of a file of the bundle; a package may be inside another one. */
 const PACKAGE_FOLDER = /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
 
 /** Bundles the program; returns the folders of the bundled packages. */
 async function bundle(stage: string): Promise<ReadonlySet<string>> {
-  const built = await Bun.build({
-    entrypoints: await entryPoints(),
-    root: PROJECT_ROOT,
-    outdir: stage,
-    target: 'bun',
-    splitting: true,
-    metafile: true,
-    external: [UNBUNDLED],
-    throw: false,
-  });
-  if (!built.success) throw new AggregateError(built.logs, 'The program cannot be bundled.');
+  const built = await bundleProgram(stage);
   const inputs = Object.values(built.metafile?.outputs ?? {}).flatMap((output) =>
     Object.entries(output.inputs),
   );

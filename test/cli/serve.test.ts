@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
+import { PROJECT_ROOT, projectFile } from '../../src/files/project-root.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { metricIn } from '../support/metrics.ts';
-import { MAIN } from '../support/program.ts';
+import { MAIN, SOURCE } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
 import { tds, tdsJson, textField } from './support.ts';
@@ -27,11 +28,20 @@ afterEach(() => root.remove());
 
 const ANNOUNCED = /\ncurl -s .*\r?\n|"msg":"serving"\}\n|"engine"[\s\S]*\n\}/;
 
-/**
- * `tds serve` whose output a program reads: what it printed until it answered, and its end with all that it printed.
- */
-async function serve(...flags: string[]): Promise<{ printed: string; end(): Promise<string> }> {
-  const child = Bun.spawn([process.execPath, MAIN, ...SERVE, '--data', data, ...flags], {
+interface Serving {
+  /** Everything that it printed until it answered. */
+  readonly printed: string;
+  /** Stops it; resolves with all that it printed. */
+  end(): Promise<string>;
+}
+
+/** `tds serve` whose output a program reads. */
+function serve(...flags: string[]): Promise<Serving> {
+  return start(MAIN, flags);
+}
+
+async function start(program: string, flags: readonly string[]): Promise<Serving> {
+  const child = Bun.spawn([process.execPath, program, ...SERVE, '--data', data, ...flags], {
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'inherit',
@@ -234,9 +244,13 @@ describe('the first key', () => {
   });
 });
 
-test('README starts it with a command that fills an empty directory', async () => {
-  const { scripts } = await Bun.file(join(import.meta.dir, '../../package.json')).json();
-  expect(scripts.start).toEndWith('bun src/main.ts serve --init');
+test('README starts it from a checkout, with a command that fills an empty directory', async () => {
+  const { scripts } = await Bun.file(projectFile('package.json')).json();
+  expect(scripts.start).toEndWith(`bun ${relative(PROJECT_ROOT, SOURCE)} serve --init`);
+  const { printed, end } = await start(SOURCE, ['--init']);
+  expect(printed).toContain('"msg":"serving"');
+  await end();
+  expect(readdirSync(data)).toContain('first-api-key.txt');
 });
 
 test('clients that left their requests do not keep a stopped server alive', async () => {

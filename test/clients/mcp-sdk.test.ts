@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
+import { MAIN } from '../support/program.ts';
 import { rejection } from '../support/rejection.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST, UNKNOWN_KEY } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
@@ -15,8 +15,6 @@ beforeAll(async () => {
   service = await startTestService({ clock: MovableClock.stopped() });
 });
 afterAll(() => closeAudited(service));
-
-const MAIN = join(import.meta.dir, '../../src/main.ts');
 
 function overHttp(key: string) {
   const requestInit = { headers: { authorization: `Bearer ${key}` } };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { projectFile } from '../../src/files/project-root.ts';
 import { closeAudited } from '../support/money.ts';
+import { MAIN } from '../support/program.ts';
 import {
   addRichlyLimited,
   MODEL_TEST_TIMEOUT_MS,
@@ -34,7 +35,7 @@ beforeAll(async () => {
   service = await startTestService();
   const { key } = await addRichlyLimited(service, 25_000_000);
   room = new SnippetRoom(service.server.address, { TDS_API_KEY: key });
-  await room.write('bin/tds', `#!/bin/sh\nexec bun ${projectFile('src/main.ts')} "$@"\n`);
+  await room.write('bin/tds', `#!/bin/sh\nexec bun ${MAIN} "$@"\n`);
   await room.run(['chmod', '+x', 'bin/tds']);
 });
 afterAll(async () => {
