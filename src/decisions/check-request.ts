@@ -49,7 +49,6 @@ export async function authenticate(
     const message = 'API access starts at Tier 1: top up the credit of the organization.';
     return { result: new Refusal('insufficient_credit', { message }), caller };
   }
-  services.keys.touch(caller.key_id, services.clock.now_ms());
   return { result: { ...caller, limits }, caller };
 }
 

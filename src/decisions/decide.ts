@@ -23,6 +23,8 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   );
   const caller = known.result;
   if (caller instanceof Refusal) return { ...nothingKnown(known.caller), result: caller };
+  // Here and not with the lookup: the console counts the tokens of a draft, which is no use of the key.
+  services.keys.touch(caller.key_id, services.clock.now_ms());
   const { idempotency_key } = call;
   const api_key_secret = secretOf(call.key);
   if (idempotency_key === null || api_key_secret === undefined) {

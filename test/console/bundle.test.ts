@@ -38,7 +38,7 @@ describe('a page', () => {
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(response.headers.get('cache-control')).toBe('no-cache');
     expect(response.headers.get('x-request-id')).toBe('req_1');
-    expect(await response.text()).toContain('<div id="page"></div>');
+    expect(await response.text()).toContain('<div id="page">');
   });
 
   test('loads nothing of another host, runs no inline script, and is shown in no frame', async () => {

@@ -10,8 +10,9 @@ import { startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { eventually } from '../support/eventually.ts';
 import { newEntryId } from '../support/money.ts';
-import { post as postByKey } from '../support/requests.ts';
+import { post as postByKey, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, POLL_MS, type TestAccount } from '../support/service.ts';
+import { addUpstreamModel } from '../support/upstream-model.ts';
 import { addPerson, mailedToken, type Person, startTestConsole, type TestConsole } from './people.ts';
 
 setDefaultTimeout(120_000);
@@ -442,6 +443,24 @@ test('the inbox has the payments of all organizations that wait for the operator
   const later = Value.Parse(Read, await read('/inbox'));
   expect(later.payments.map(({ id }) => id)).not.toContain(ids[1]);
   expect([later.backups.count, later.problems.count]).toEqual([0, 0]);
+});
+
+test('an upstream that does not answer waits in the inbox once, and its model not beside it', async () => {
+  const Read = Type.Object({
+    models: Type.Array(Type.Object({ id: Type.String() })),
+    upstreams: Type.Array(Type.Object({ model_id: Type.String() })),
+  });
+  // Nothing listens on the port of "discard".
+  await addUpstreamModel(made.service, 'elsewhere', ['http://127.0.0.1:9']);
+  const asked = JSON.stringify({ ...SMALL_REQUEST, model: 'elsewhere' });
+  await (await postByKey(made.service, account.key, asked)).body?.cancel();
+  const { models } = made.service.service.services;
+  await eventually(() =>
+    models.states().some(({ id, load_error }) => id === 'elsewhere' && load_error !== undefined),
+  );
+  const inbox = Value.Parse(Read, await read('/inbox'));
+  expect(inbox.upstreams.map(({ model_id }) => model_id)).toEqual(['elsewhere']);
+  expect(inbox.models).toEqual([]);
 });
 
 test('a problem is found by the id of its request, without a word of a client', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../../src/access/actor.ts';
+import { createKey } from '../../src/accounts/keys.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { addOpenModel } from '../../src/catalog/changes.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';
@@ -82,6 +83,23 @@ test('its tokens and price are counted as the API counts them, free of charge, a
   const played = Value.Parse(Answered, await (await play('developer', account.key_id, SMALL_REQUEST)).json());
   expect(played.usage.cost_usd).toBe(counted.cost_usd);
   expect((await play('reader', path, SMALL_REQUEST)).status).toBe(403);
+});
+
+test('counting is no use of the key, as a run is', async () => {
+  const { keys } = made.service.service.services;
+  const { id } = await createKey(made.service.accounts, OPERATOR, {
+    project_id: account.project_id,
+    name: 'For drafts',
+  });
+  const lastUsed = async () => {
+    await keys.flushLastUsed();
+    const [row] = await made.service.execute(`SELECT last_used_at_ms FROM api_keys WHERE id = '${id}'`);
+    return row?.last_used_at_ms;
+  };
+  expect((await play('developer', `${id}/tokens`, SMALL_REQUEST)).status).toBe(200);
+  expect(await lastUsed()).toBeNull();
+  expect((await play('developer', id, SMALL_REQUEST)).status).toBe(200);
+  expect(await lastUsed()).not.toBeNull();
 });
 
 test('counting is bounded for each person, and takes nothing from what they may change', async () => {

@@ -45,6 +45,9 @@ function Invited({ token }: { readonly token: string }) {
     keepInvitation({ token, email: offered.email });
     return offered;
   }, [token]);
+  const code = invitation.error?.code;
+  if (code === 'not_found') return <UnknownLink />;
+  if (code === 'invitation_ended') return <EndedInvitation />;
   return (
     <LoadedView loaded={invitation}>
       {(offered) => (
@@ -70,6 +73,32 @@ function Invited({ token }: { readonly token: string }) {
         </>
       )}
     </LoadedView>
+  );
+}
+
+/** Stands for an invitation of which the service knows nothing. */
+function UnknownLink() {
+  return (
+    <EmptyState
+      title="This invitation link is not valid"
+      actions={<ButtonLink href="/console">Go to the start</ButtonLink>}
+    >
+      It may have been cut when it was copied: open it from the mail. If that does not help, ask whoever
+      invited you for a new invitation.
+    </EmptyState>
+  );
+}
+
+/** Stands for an invitation that leads nowhere any more. */
+function EndedInvitation() {
+  return (
+    <EmptyState
+      title="This invitation has ended"
+      actions={<ButtonLink href="/console">Go to your organizations</ButtonLink>}
+    >
+      It was used or revoked, or has expired. If you have joined already, go on to your organizations. If not,
+      ask whoever invited you for a new invitation.
+    </EmptyState>
   );
 }
 

@@ -68,13 +68,39 @@ export function may(permission: Permission): boolean {
   return organization.value !== undefined && allows(organization.value.role, permission);
 }
 
+const SIGNED_IN_STORED_AS = 'tds-signed-in';
+
+/** Notes in this browser that somebody is signed in, or has signed out. A session that is lost leaves the note. */
+export function noteSignedIn(is_signed_in: boolean): void {
+  try {
+    if (is_signed_in) localStorage.setItem(SIGNED_IN_STORED_AS, 'true');
+    else localStorage.removeItem(SIGNED_IN_STORED_AS);
+  } catch {
+    // A browser that stores nothing learns of a lost session by its cookie only.
+  }
+}
+
+function wasSignedIn(): boolean {
+  try {
+    return localStorage.getItem(SIGNED_IN_STORED_AS) !== null;
+  } catch {
+    return false;
+  }
+}
+
 /** Loads the session. Never rejects: a failure is a state of `session`. */
 export async function loadSession(): Promise<void> {
   try {
     const answer = await call(api.session.get());
-    setCsrfToken(answer.user === null ? null : answer.csrf_token);
-    session.value =
-      answer.user === null ? { state: 'signed_out', ...answer } : { state: 'signed_in', ...answer };
+    if (answer.user === null) {
+      setCsrfToken(null);
+      // A browser without its cookies has no trace of the session but the note.
+      session.value = { state: 'signed_out', ...answer, has_ended: answer.has_ended || wasSignedIn() };
+    } else {
+      setCsrfToken(answer.csrf_token);
+      noteSignedIn(true);
+      session.value = { state: 'signed_in', ...answer };
+    }
   } catch (error) {
     session.value = { state: 'failed', error: asApiError(error) };
   }
@@ -83,6 +109,7 @@ export async function loadSession(): Promise<void> {
 /** Ends the session, and loads the next page as a new document, so that nothing is left in this one. */
 export async function signOut(next = '/console/sign-in'): Promise<void> {
   await call(api['sign-out'].post());
+  noteSignedIn(false);
   await leaveFor(next);
 }
 

@@ -35,8 +35,8 @@ export default function SignIn() {
       />
       {has_ended && (
         <Notice title="Your session has ended">
-          It was not used for 14 days, or it was ended: by a new password, or from another browser. Sign in to
-          go on where you were.
+          It was not used for 14 days, this browser deleted its cookies, or it was ended: by a new password,
+          or from another browser. Sign in to go on where you were.
         </Notice>
       )}
       <Form

@@ -162,6 +162,21 @@ describe.skipIf(program === null)('people in a real browser', () => {
     expect(complaints(opened)).toEqual([]);
   });
 
+  test('sign-in says that the session has ended where the browser has deleted its cookies', async () => {
+    const cora = await addPerson(made, { email: 'cora@example.com' });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console/account');
+    await signInAs(page, cora.email, PASSWORD);
+    await shown(page, 'Your account');
+    await page.context().clearCookies();
+    await page.reload();
+    await shown(page, 'Sign in');
+    await page.getByText('this browser deleted its cookies').waitFor();
+    await signInAs(page, cora.email, PASSWORD);
+    await shown(page, 'Your account');
+  });
+
   test('sign-in says nothing of a session that its owner ended, and nothing at a first visit', async () => {
     const vera = await addPerson(made, { email: 'vera@example.com' });
     await using opened = await browser.page(DESKTOP);
@@ -289,7 +304,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
         await opened.photograph(`people${path.replaceAll(/\W+/g, '-')}-${name}`);
       }
       await open(page, '/console/invitation#token=none');
-      await page.getByText('There is nothing here').waitFor();
+      await page.getByText('This invitation link is not valid').waitFor();
       expect(await opened.seriousFindings()).toEqual([]);
       await page.reload();
       await page.getByText('No invitation is open here').waitFor();

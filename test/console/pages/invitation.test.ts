@@ -79,7 +79,18 @@ describe
       expect(made.mails).toHaveLength(mails);
       // The link works once.
       await page.goto(await mailedLink(made, email, 'invitation'));
-      await page.getByText('This invitation was used or revoked, or has expired').waitFor();
+      await page.getByText('This invitation has ended').waitFor();
+      expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+      await page.getByRole('link', { name: 'Go to your organizations' }).click();
+      await page.getByRole('button', { name: 'Organization: ' }).waitFor();
+    });
+
+    test('a link that was cut says what may have happened, and what to do', async () => {
+      const link = await inviteByPage('cut@example.com');
+      await using opened = await open(link.slice(0, -5));
+      await opened.page.getByText('This invitation link is not valid').waitFor();
+      await opened.page.getByText('open it from the mail').waitFor();
+      expect([await opened.seriousFindings(), await opened.overflows()]).toEqual([[], false]);
     });
 
     const whereOpen = test.if(sign_up === 'open');

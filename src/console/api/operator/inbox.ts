@@ -53,14 +53,18 @@ async function readInbox(services: ConsoleServices, operator: Actor): Promise<St
     payments.push({ id, organization_id, organization_name, amount_micros, created_at_ms });
   }
   const { models: live } = services.operation;
-  const models = live
-    .states()
-    .flatMap(({ id, load_error }) => (load_error === undefined ? [] : [{ id, error: load_error }]));
   const upstreams = live.observed().flatMap(({ id, upstreams: members }) =>
     members()
       .filter(({ breaker }) => breaker === 'open' || breaker === 'half_open')
       .map(({ address }) => ({ model_id: id, address })),
   );
+  // A model whose upstreams fail waits once, as these.
+  const behind_upstreams = new Set(upstreams.map(({ model_id }) => model_id));
+  const models = live
+    .states()
+    .flatMap(({ id, load_error }) =>
+      load_error === undefined || behind_upstreams.has(id) ? [] : [{ id, error: load_error }],
+    );
   const failures = failuresOf(services, operator);
   const waiting = [by_hand, models, upstreams].reduce((sum, { length }) => sum + length, 0);
   const failed = [failures.backups, failures.problems].filter(({ count }) => count > 0).length;

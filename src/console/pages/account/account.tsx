@@ -14,7 +14,7 @@ import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { leaveFor } from '../leave.ts';
-import { loadSession, session } from '../session.ts';
+import { loadSession, noteSignedIn, session } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { AlertMails } from './alert-mails.tsx';
 import { Passkeys } from './passkeys.tsx';
@@ -183,6 +183,7 @@ function DeleteAccount() {
           onCancel={() => setOpen(false)}
           onSubmit={async (values) => {
             await call(api.account.delete({ password: values.exact('password') }));
+            noteSignedIn(false);
             await leaveFor('/console/sign-in');
           }}
         >

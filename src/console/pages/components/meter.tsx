@@ -9,6 +9,8 @@ interface MeterProps {
   /** The whole; null where there is no limit. */
   readonly limit: number | null;
   readonly format: (value: number) => string;
+  /** The form of the limit, where it is another than that of the value. */
+  readonly formatLimit?: (limit: number) => string;
   /** True if the whole is a goal instead of a limit. */
   readonly is_goal?: boolean;
   /** Hides the label visually, where its position makes it clear. */
@@ -19,7 +21,15 @@ interface MeterProps {
  * A meter of the used part of a limit: calm, then a warning from 80 %, then full. Or of the reached part of a
  * goal.
  */
-export function Meter({ label, value, limit, format, is_goal = false, hides_label = false }: MeterProps) {
+export function Meter({
+  label,
+  value,
+  limit,
+  format,
+  formatLimit = format,
+  is_goal = false,
+  hides_label = false,
+}: MeterProps) {
   const share = limit === null ? 0 : limit === 0 ? 1 : Math.min(1, value / limit);
   const tone = is_goal
     ? share >= 1
@@ -30,7 +40,7 @@ export function Meter({ label, value, limit, format, is_goal = false, hides_labe
       : share >= NEAR_SHARE
         ? 'warning'
         : 'calm';
-  const text = limit === null ? `${format(value)}, no limit` : `${format(value)} of ${format(limit)}`;
+  const text = limit === null ? `${format(value)}, no limit` : `${format(value)} of ${formatLimit(limit)}`;
   return (
     <div class="meter">
       <div class="meter-text">

@@ -10,7 +10,7 @@ export interface SortableColumn<Row> extends Column<Row> {
   readonly sortBy?: (row: Row) => string | number;
 }
 
-interface SortableTableProps<Row> extends Omit<TableProps<Row>, 'columns' | 'order' | 'loadMore'> {
+export interface SortableTableProps<Row> extends Omit<TableProps<Row>, 'columns' | 'order' | 'loadMore'> {
   readonly columns: readonly SortableColumn<Row>[];
 }
 

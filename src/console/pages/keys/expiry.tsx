@@ -44,7 +44,7 @@ export function Expiry({ expires_at_ms }: { readonly expires_at_ms: number | nul
       ? 'Expired'
       : left_ms < DAY_MS
         ? `In ${Math.ceil(left_ms / HOUR_MS)} h`
-        : `In ${Math.floor(left_ms / DAY_MS)} d`;
+        : `In ${Math.round(left_ms / DAY_MS)} d`;
   return (
     <time dateTime={new Date(expires_at_ms).toISOString()} title={formatExact(expires_at_ms, chosenZone())}>
       {text}

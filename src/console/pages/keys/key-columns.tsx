@@ -1,5 +1,4 @@
 import type { api } from '../client.ts';
-import { hasWords } from '../components/list-search.tsx';
 import type { SortableColumn } from '../components/sortable-table.tsx';
 import { Time } from '../components/time.tsx';
 
@@ -38,10 +37,12 @@ export const KEY_COLUMNS: readonly SortableColumn<Key>[] = [
   },
 ];
 
-/** True if the list shows every word of the search for a key. */
-export function isFound(
-  { name, display_prefix, project_name, created_by_name }: Key,
-  search: string,
-): boolean {
-  return hasWords([name, display_prefix, project_name, created_by_name ?? 'Operator'], search);
+/** Returns the texts by which a key is searched. */
+export function searchedTextsOf({
+  name,
+  display_prefix,
+  project_name,
+  created_by_name,
+}: Key): readonly string[] {
+  return [name, display_prefix, project_name, created_by_name ?? 'Operator'];
 }

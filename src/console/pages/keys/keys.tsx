@@ -2,10 +2,9 @@ import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
-import { ListSearch } from '../components/list-search.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
-import { SortableTable } from '../components/sortable-table.tsx';
+import { SearchedTable } from '../components/searched-table.tsx';
 import { EmptyState, ErrorState, LoadedView } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
@@ -19,7 +18,7 @@ import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 import { ExpiryDialog, LimitDialog, RotateKeyDialog } from './change-key-dialogs.tsx';
 import { CreateKeyDialog } from './create-key-dialog.tsx';
 import { Expiry, isExpired } from './expiry.tsx';
-import { isFound, KEY_COLUMNS, type Key } from './key-columns.tsx';
+import { KEY_COLUMNS, type Key, searchedTextsOf } from './key-columns.tsx';
 
 const LISTS = [
   { value: 'active', label: 'Active' },
@@ -135,30 +134,19 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
   const mayChange = (key: Key) =>
     !isExpired(key) &&
     (may('revoke_any_key') || (may('create_keys') && key.created_by_user_id === own_user_id));
-  const [search, setSearch] = useState('');
   const costs = new Map(spend?.map(({ api_key_id, cost_micros }) => [api_key_id, cost_micros]));
-  const found = keys.filter((key) => isFound(key, search));
   return (
     <>
-      <ListSearch
-        label="Search keys"
-        placeholder="Search by name, project, creator or prefix"
-        count={keys.length}
-        value={search}
-        onInput={setSearch}
-      />
-      <SortableTable
+      <SearchedTable
         caption="Active API keys"
+        plural="keys"
+        placeholder="Search by name, project, creator or prefix"
+        textsOf={searchedTextsOf}
         is_dense
-        rows={found}
+        rows={keys}
         keyOf={({ id }) => id}
         empty={
-          keys.length > 0 ? (
-            <EmptyState
-              title="No matching keys"
-              actions={<Button onClick={() => setSearch('')}>Show all keys</Button>}
-            />
-          ) : may('create_keys') ? (
+          may('create_keys') ? (
             <EmptyState
               title="No active keys"
               actions={
@@ -291,7 +279,7 @@ function Spent({ spent_micros, limit_micros }: SpentProps) {
   return (
     <span class="number" title={formatMoney(spent_micros)}>
       {formatMoneyShort(spent_micros)}
-      {limit_micros !== null && ` of ${formatMoneyShort(limit_micros)}`}
+      {limit_micros !== null && ` of ${formatMoney(limit_micros)}`}
     </span>
   );
 }

@@ -1,11 +1,10 @@
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
-import { hasWords, ListSearch } from '../components/list-search.tsx';
 import { Meter } from '../components/meter.tsx';
 import { PageHeader } from '../components/page-header.tsx';
-import { type SortableColumn, SortableTable } from '../components/sortable-table.tsx';
+import { SearchedTable } from '../components/searched-table.tsx';
+import type { SortableColumn } from '../components/sortable-table.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { Tabs } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
@@ -90,45 +89,14 @@ const SPENT = {
   sortBy: ({ spent_this_month_micros }: Project) => spent_this_month_micros,
 };
 
-interface ProjectTableProps {
-  readonly caption: string;
-  readonly projects: readonly Project[];
-  readonly columns: readonly SortableColumn<Project>[];
-  /** The content in place of no projects. */
-  readonly empty: ComponentChildren;
-}
-
-/** Projects that are searched by name and sorted by their titles. */
-function ProjectTable({ projects, empty, ...table }: ProjectTableProps) {
-  const [search, setSearch] = useState('');
-  return (
-    <>
-      <ListSearch
-        label="Search projects"
-        placeholder="Search by name"
-        count={projects.length}
-        value={search}
-        onInput={setSearch}
-      />
-      <SortableTable
-        {...table}
-        is_dense
-        rows={projects.filter(({ name }) => hasWords([name], search))}
-        keyOf={({ id }) => id}
-        empty={
-          projects.length === 0 ? (
-            empty
-          ) : (
-            <EmptyState
-              title="No matching projects"
-              actions={<Button onClick={() => setSearch('')}>Show all projects</Button>}
-            />
-          )
-        }
-      />
-    </>
-  );
-}
+/** The common traits of both lists: searched by name and sorted by their titles. */
+const TABLE = {
+  plural: 'projects',
+  placeholder: 'Search by name',
+  textsOf: ({ name }: Project) => [name],
+  is_dense: true,
+  keyOf: ({ id }: Project) => id,
+};
 
 function ActiveProjects({
   projects,
@@ -161,9 +129,10 @@ function ActiveProjects({
     ),
   };
   return (
-    <ProjectTable
+    <SearchedTable
+      {...TABLE}
       caption="Active projects"
-      projects={projects}
+      rows={projects}
       empty={
         <EmptyState title="No active projects">
           {may('manage_projects')
@@ -183,6 +152,7 @@ function ActiveProjects({
               value={spent_this_month_micros}
               limit={spend_limit_micros}
               format={formatMoneyShort}
+              formatLimit={formatMoney}
             />
           ),
         },
@@ -207,9 +177,10 @@ function ArchivedProjects({ organization_id }: { readonly organization_id: strin
   return (
     <LoadedView loaded={archived}>
       {({ items }) => (
-        <ProjectTable
+        <SearchedTable
+          {...TABLE}
           caption="Archived projects"
-          projects={items.toSorted((one, other) => (other.archived_at_ms ?? 0) - (one.archived_at_ms ?? 0))}
+          rows={items.toSorted((one, other) => (other.archived_at_ms ?? 0) - (one.archived_at_ms ?? 0))}
           empty={
             <EmptyState title="No archived projects">
               Projects that you archive stay here, with their usage.
