@@ -41,6 +41,24 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     await page.getByRole('heading', { name: 'Members' }).waitFor();
   });
 
+  test('the frame of a loading page is shown before any code has come, and once only', async () => {
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    const { promise: come, resolve: letCome } = Promise.withResolvers<void>();
+    await page.route('**/console/assets/*.js', async (route) => {
+      await come;
+      await route.continue();
+    });
+    await page.goto(`${made.service.server.address}/console/sign-in`, { waitUntil: 'commit' });
+    await page.getByText('Decisions', { exact: true }).waitFor();
+    await page.locator('.skeleton-line').first().waitFor();
+    letCome();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.locator('#page > *').count()).toBe(1);
+    expect(await page.locator('.skeleton-line').count()).toBe(0);
+    expect(opened.complaints).toEqual([]);
+  });
+
   test('a page that is gone says that it cannot be loaded, and does not load itself again and again', async () => {
     await using opened = await visit(browser, made, at('overview'), { person: ada });
     const { page } = opened;
