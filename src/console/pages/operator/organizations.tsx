@@ -5,7 +5,7 @@ import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
-import { formatMoney, formatNumber } from '../format.ts';
+import { formatMoneyShort, formatNumber } from '../format.ts';
 import { query, setQuery } from '../router.ts';
 import { useLoadedPages } from '../use-loaded.ts';
 import { SearchBox } from './search-box.tsx';
@@ -78,8 +78,12 @@ export default function Organizations() {
                   ),
                 },
                 { title: 'Members', is_at_end: true, cell: ({ members }) => formatNumber(members) },
-                { title: 'Held', is_at_end: true, cell: ({ held_micros }) => formatMoney(held_micros) },
-                { title: 'Credit', is_at_end: true, cell: ({ credit_micros }) => formatMoney(credit_micros) },
+                { title: 'Held', is_at_end: true, cell: ({ held_micros }) => formatMoneyShort(held_micros) },
+                {
+                  title: 'Credit',
+                  is_at_end: true,
+                  cell: ({ credit_micros }) => formatMoneyShort(credit_micros),
+                },
                 { title: 'Last used', cell: ({ last_used_at_ms }) => <Time time_ms={last_used_at_ms} /> },
               ]}
             />

@@ -24,18 +24,20 @@ interface StepsProps {
   readonly steps: Steps;
 }
 
-/** The first steps, each ticked once it is done; one line when all are. */
+/** The command of the last step, for those who have done them all. */
+export function CommandAgain({ first_answer_at_ms }: Pick<Steps, 'first_answer_at_ms'>) {
+  return (
+    <details class="quiet-details">
+      <summary>
+        Your first answer came <Time time_ms={first_answer_at_ms} />. Show the command again
+      </summary>
+      <CopyText text={curlLine(location.origin)} is_block />
+    </details>
+  );
+}
+
+/** The first steps, each ticked once it is done. */
 export function FirstSteps({ organization_id, steps }: StepsProps) {
-  if (areDone(steps)) {
-    return (
-      <details class="quiet-details">
-        <summary>
-          Your first answer came <Time time_ms={steps.first_answer_at_ms} />. Show the command again
-        </summary>
-        <CopyText text={curlLine(location.origin)} is_block />
-      </details>
-    );
-  }
   const link = (page: string, text: string, is_next: boolean) => (
     <ButtonLink href={organizationPath(organization_id, page)} kind={is_next ? 'primary' : 'secondary'}>
       {text}

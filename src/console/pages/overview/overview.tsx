@@ -3,7 +3,7 @@ import { api, call } from '../client.ts';
 import { ButtonLink } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
-import { LoadedView } from '../components/states.tsx';
+import { ErrorState, LoadedView } from '../components/states.tsx';
 import { Tile } from '../components/tile.tsx';
 import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
@@ -12,7 +12,7 @@ import { RefusedRequests } from '../usage/refused-requests.tsx';
 import { useLoaded } from '../use-loaded.ts';
 import { useRefresh } from '../use-refresh.ts';
 import { daysLeft, daysLeftText } from './days-left.ts';
-import { areDone, FirstSteps } from './first-steps.tsx';
+import { areDone, CommandAgain, FirstSteps } from './first-steps.tsx';
 import { LiveLimits } from './live-limits.tsx';
 import { ProjectsNearLimit } from './projects-near-limit.tsx';
 import { RecentChanges } from './recent-changes.tsx';
@@ -25,7 +25,8 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
     [organization_id],
   );
   const summary = useLoaded(() => loadSummary(organization_id), [organization_id]);
-  useRefresh(steps.reload, steps.data !== undefined && !areDone(steps.data));
+  const are_done = steps.data !== undefined && areDone(steps.data);
+  useRefresh(steps.reload, steps.data !== undefined && !are_done);
   const done = JSON.stringify(steps.data);
   const shown_done = useRef(done);
   useEffect(() => {
@@ -38,8 +39,7 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
       <PageHeader
         title="Overview"
         actions={
-          steps.data !== undefined &&
-          areDone(steps.data) &&
+          are_done &&
           may('use_keys') && (
             <ButtonLink href={organizationPath(organization_id, 'playground')}>
               Open the playground
@@ -47,9 +47,10 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
           )
         }
       />
-      <LoadedView loaded={steps} lines={3}>
-        {(data) => <FirstSteps organization_id={organization_id} steps={data} />}
-      </LoadedView>
+      {steps.error !== undefined && <ErrorState error={steps.error} onRetry={steps.reload} />}
+      {steps.data !== undefined && !are_done && (
+        <FirstSteps organization_id={organization_id} steps={steps.data} />
+      )}
       <Section
         title="Usage"
         description="Days and months are UTC."
@@ -63,9 +64,10 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
         <RequestChart organization_id={organization_id} />
         <LiveLimits organization_id={organization_id} />
       </div>
-      <RefusedRequests organization_id={organization_id} />
+      <RefusedRequests organization_id={organization_id} hides_none />
       {may('see_audit_log') && <RecentChanges organization_id={organization_id} />}
       <ProjectsNearLimit organization_id={organization_id} />
+      {steps.data !== undefined && are_done && <CommandAgain {...steps.data} />}
     </>
   );
 }

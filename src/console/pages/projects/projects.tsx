@@ -191,7 +191,7 @@ function ArchivedProjects({ organization_id }: { readonly organization_id: strin
             {
               ...SPENT,
               is_at_end: true,
-              cell: ({ spent_this_month_micros }) => formatMoney(spent_this_month_micros),
+              cell: ({ spent_this_month_micros }) => formatMoneyShort(spent_this_month_micros),
             },
             CREATED,
             {

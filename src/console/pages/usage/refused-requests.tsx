@@ -5,12 +5,20 @@ import { Time } from '../components/time.tsx';
 import { formatCount } from '../format.ts';
 import { useLoaded } from '../use-loaded.ts';
 
+interface RefusedRequestsProps {
+  readonly organization_id: string;
+  /** True to show nothing where no request was refused. */
+  readonly hides_none?: boolean;
+}
+
 /** The requests that got an error in the last 24 hours, by code, with what each code means. */
-export function RefusedRequests({ organization_id }: { readonly organization_id: string }) {
+export function RefusedRequests({ organization_id, hides_none = false }: RefusedRequestsProps) {
   const refused = useLoaded(
     () => call(api.organizations({ organization_id }).usage.refusals.get()),
     [organization_id],
   );
+  const has_none = refused.error === undefined && (refused.data?.items ?? []).length === 0;
+  if (hides_none && has_none) return null;
   return (
     <Section
       title="Refused requests"
