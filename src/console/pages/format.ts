@@ -24,14 +24,11 @@ function kept<Options extends object, Format>(
 const numberFormat = kept((options: Intl.NumberFormatOptions) => new Intl.NumberFormat(LOCALE, options));
 const timeFormat = kept((options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(LOCALE, options));
 
-/**
- * Returns exact dollars: at least two decimals, and as many more as the amount has: `$12.50`, `$0.00015`,
- * `-$3.00`.
- */
+/** Returns exact dollars: two decimals for whole cents, else six: `$12.50`, `$0.000150`, `-$3.00`. */
 export function formatMoney(amount_micros: number): string {
-  const [whole = '0', fraction = ''] = formatDollars(Math.abs(amount_micros)).split('.');
-  const decimals = fraction.replace(/0+$/, '').padEnd(2, '0');
-  return `${amount_micros < 0 ? '-' : ''}$${formatNumber(Number(whole))}.${decimals}`;
+  return amount_micros % CENT_MICROS === 0
+    ? `${amount_micros < 0 ? '-' : ''}${formatMoneyShort(Math.abs(amount_micros))}`
+    : formatCost(amount_micros);
 }
 
 /** Returns the cost of one request, with the contract's six decimals: `$0.000150`. */

@@ -192,7 +192,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     await using opened = await open(dave);
     const { page } = opened;
     const history = page.getByRole('table', { name: 'Movements of credit' });
-    await history.getByRole('row', { name: '3 requests Default' }).getByText('-$0.00075').waitFor();
+    await history.getByRole('row', { name: '3 requests Default' }).getByText('-$0.000750').waitFor();
     const more = page.getByRole('button', { name: 'Show more' });
     await more.click();
     await more.waitFor({ state: 'detached' });
@@ -207,7 +207,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     await page.getByText('By request', { exact: true }).click();
     await history.getByText(/^req_/).nth(2).waitFor();
     expect(new URL(page.url()).searchParams.get('by')).toBe('request');
-    expect(await rows.nth(1).getByRole('cell').last().textContent()).toBe('$54.99925');
+    expect(await rows.nth(1).getByRole('cell').last().textContent()).toBe('$54.999250');
     expect(opened.complaints).toEqual([]);
   });
 

@@ -122,8 +122,8 @@ describe.skipIf(program === null)('the start of the console', () => {
     }
     await using opened = await visit(browser, made, overviewPath(dave), { person: dave, view: DESKTOP });
     const { page } = opened;
-    await page.getByText('<$0.01 of $0.00125').waitFor();
-    await page.getByText('<$0.01 of $0.001', { exact: true }).waitFor();
+    await page.getByText('<$0.01 of $0.001250').waitFor();
+    await page.getByText('<$0.01 of $0.001000', { exact: true }).waitFor();
     const limits = page
       .locator('section')
       .filter({ has: page.getByRole('heading', { name: 'Spend limits' }) });
