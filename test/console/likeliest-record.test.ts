@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { likeliestRecord } from '../../src/console/pages/rows/record-column.ts';
+import { likeliestRecord } from '../../src/console/pages/rows/likeliest-record.ts';
 
 test.each([
   [['anything'], 'anything'],
