@@ -12,8 +12,8 @@ const RECORD_WORDS = [
 ];
 
 /**
- * Returns the column that most likely has the record: the only one, or else the shortest name with such a last word, as
- * `customer message` and `reviewText` have. Returns null for all of them.
+ * Returns the column that most likely has the record, or null for all of them. It is the only one, or the shortest name
+ * with such a last word, as `customer message` and `reviewText` have.
  */
 export function likeliestRecord(columns: readonly string[]): string | null {
   const [only, ...others] = columns;
