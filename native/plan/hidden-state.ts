@@ -1,14 +1,14 @@
 import type { RequestPlan } from './readings.ts';
 
-/** The numbers of a hidden state, each a logit of another token. */
-export const STATE_SIZE = 192;
+/** The numbers of a hidden state, each a logit of another token: as many as decision-1's embeddings have. */
+export const STATE_SIZE = 576;
 
 /** The hidden states of one question: one list of `STATE_SIZE` numbers for each of its scores, in their order. */
 export type HiddenStates = readonly (readonly number[])[];
 
 /**
  * Returns the tokens whose logits are read as the hidden state, evenly spaced over a vocabulary. Logits are the product
- * of the hidden state with the output matrix, so those of enough tokens tell nearly as much.
+ * of the hidden state with the output matrix. Those of as many tokens as the state has numbers tell what it tells.
  */
 export function stateTokens(vocabulary_tokens: number): readonly number[] {
   const distance = vocabulary_tokens / STATE_SIZE;

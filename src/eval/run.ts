@@ -2,12 +2,13 @@ import { PlanRejected } from '../../native/engine.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
 import type { Clock } from '../time/clock.ts';
+import { stateCount } from '../tuning/question-identity.ts';
 import type { EvalCase } from './cases.ts';
 import type { MeasuredModel } from './measured-model.ts';
 import { PROBES, probed } from './probes.ts';
 import { type Random, shuffled } from './random.ts';
 import type { ScoreEntry, ScoreFile, Variant } from './score-file.ts';
-import { storedStates } from './stored-states.ts';
+import { readStates, storedStates } from './stored-states.ts';
 
 /** The progress of a run, in requests to the model. */
 export interface RunProgress {
@@ -82,9 +83,11 @@ function lacks(
 ): boolean {
   if (entry === undefined) return true;
   if (entry.scores === null || !model.facts.reads_states) return false;
-  return questions.some(
-    (question, index) => needsStates(question) && (entry.states?.[index] ?? null) === null,
-  );
+  return questions.some((question, index) => {
+    if (!needsStates(question)) return false;
+    const stored = entry.states?.[index] ?? null;
+    return stored === null || readStates(stored, stateCount(question)) === null;
+  });
 }
 
 function tasksOf(subject: EvalCase, with_probes: boolean): readonly Task[] {

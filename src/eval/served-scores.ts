@@ -2,6 +2,7 @@ import { applyTemperature } from '../../native/engine.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
+import { stateCount } from '../tuning/question-identity.ts';
 import type { Tuning } from '../tuning/tuning.ts';
 import type { ScoreEntry } from './score-file.ts';
 import { readStates } from './stored-states.ts';
@@ -36,7 +37,8 @@ export function servedScores({
       const own = scores[index] ?? [];
       const calibrated = temperatures === undefined ? own : applyTemperature(own, question, temperatures);
       const stored = states?.[index] ?? null;
-      const own_states = stored === null ? undefined : readStates(stored);
+      const own_states =
+        stored === null ? undefined : (readStates(stored, stateCount(question)) ?? undefined);
       return correction?.correct(index, own, own_states) ?? calibrated;
     });
   };

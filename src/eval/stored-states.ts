@@ -5,11 +5,12 @@ export function storedStates(states: HiddenStates): string {
   return Buffer.from(Float16Array.from(states.flat()).buffer).toString('base64');
 }
 
-/** Returns the hidden states in a text of `storedStates`. */
-export function readStates(stored: string): HiddenStates {
+/** Returns the `count` hidden states in a text of `storedStates`; null if it has others, as an earlier program's have. */
+export function readStates(stored: string, count: number): HiddenStates | null {
   // A copy, because the bytes of a small buffer may begin at an odd place.
   const numbers = new Float16Array(Uint8Array.from(Buffer.from(stored, 'base64')).buffer);
-  return Array.from({ length: numbers.length / STATE_SIZE }, (_, state) =>
+  if (numbers.length !== count * STATE_SIZE) return null;
+  return Array.from({ length: count }, (_, state) =>
     Array.from(numbers.subarray(state * STATE_SIZE, (state + 1) * STATE_SIZE)),
   );
 }

@@ -5,7 +5,7 @@ import { type Mode, QUESTION_TYPES, type Question } from '../questions/question.
 import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { VECTOR_CLASSES_MAX, VECTOR_LABELS_MIN } from '../tuning/choose-correction.ts';
 import { partsOf } from '../tuning/correction.ts';
-import { identityOf } from '../tuning/question-identity.ts';
+import { identityOf, stateCount } from '../tuning/question-identity.ts';
 import {
   fitsOf,
   LABELS_MIN,
@@ -60,7 +60,7 @@ export function modeLabels(
       const temperature = temperatureOf(question, temperatures);
       const own = (scores[index] ?? []).map((score) => score / temperature);
       const stored = entry.states?.[index] ?? null;
-      const states = stored === null ? null : readStates(stored);
+      const states = stored === null ? null : readStates(stored, stateCount(question));
       return { question, record, state, scores: own, states, answer, target };
     });
   });

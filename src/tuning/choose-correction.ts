@@ -14,18 +14,19 @@ import { labelsGain } from './learning-curve.ts';
  */
 export const FOLDS = 5;
 
-type Shapes = readonly (readonly CorrectionShape[])[];
+/** Shapes from the strongest penalty to the weakest. A fit begins where that of the shape before it ended. */
+type ShapePath = readonly CorrectionShape[];
+/** Paths by the number of parts, fewest first; those of a group differ only in their penalties. */
+type ShapeGroups = readonly (readonly ShapePath[])[];
 
-/** Shapes by their number of parts, fewest first; those of a group differ only in their penalties. */
-const SHAPES: Shapes = [
-  [{ words_penalty: null, vector_penalty: null }],
-  [0.05, 0.15, 0.5, 1.5].map((words_penalty) => ({ words_penalty, vector_penalty: null })),
+const VECTOR_PENALTIES = [0.3, 0.1, 0.03, 0.01];
+const GROUPS: ShapeGroups = [
+  [[{ words_penalty: null, vector_penalty: null }]],
+  [[1.5, 0.5, 0.15, 0.05].map((words_penalty) => ({ words_penalty, vector_penalty: null }))],
 ];
-const VECTOR_SHAPES: Shapes = [
-  [0.01, 0.03, 0.1, 0.3].map((vector_penalty) => ({ words_penalty: null, vector_penalty })),
-  [0.5, 1.5].flatMap((words_penalty) =>
-    [0.03, 0.1].map((vector_penalty) => ({ words_penalty, vector_penalty })),
-  ),
+const VECTOR_GROUPS: ShapeGroups = [
+  [VECTOR_PENALTIES.map((vector_penalty) => ({ words_penalty: null, vector_penalty }))],
+  [1.5, 0.5].map((words_penalty) => [0.1, 0.03].map((vector_penalty) => ({ words_penalty, vector_penalty }))),
 ];
 
 /** The fewest labels of a vector: with fewer, trying it cost more than it brought (README). */
@@ -36,9 +37,9 @@ const VECTOR_MARGIN = 2;
 export const VECTOR_CLASSES_MAX = 32;
 
 /** Returns the shapes that are tried for these examples. */
-function shapesFor(examples: readonly LabelledExample[]): Shapes {
+function groupsFor(examples: readonly LabelledExample[]): ShapeGroups {
   const has_states = examples.every(({ states }) => states !== null);
-  return has_states && examples.length >= VECTOR_LABELS_MIN ? [...SHAPES, ...VECTOR_SHAPES] : SHAPES;
+  return has_states && examples.length >= VECTOR_LABELS_MIN ? [...GROUPS, ...VECTOR_GROUPS] : GROUPS;
 }
 
 /** The fewest labels of a learning curve: with fewer it is noise. */
@@ -48,7 +49,7 @@ const CURVE_SHARES = [0.25, 0.5];
 
 /** Returns the most fits of `chooseCorrection`. */
 export function mostFits(examples: readonly LabelledExample[]): number {
-  return FOLDS * (shapesFor(examples).flat().length + CURVE_SHARES.length) + 1;
+  return FOLDS * (groupsFor(examples).flat(2).length + CURVE_SHARES.length) + 1;
 }
 
 /** Measures of answers, each by a correction that was fitted without it. */
@@ -85,6 +86,12 @@ interface Judged {
   readonly losses: Float64Array;
 }
 
+/** Examples as judged by fits without each fold. */
+interface JudgedByFolds extends Judged {
+  /** The parameters of each fold's fit. */
+  readonly parameters: readonly Float64Array[];
+}
+
 /**
  * Chooses the parts of a question's correction by cross-validation and fits it on all examples. A shape with
  * more parts must beat those with fewer by more than the standard error. The result is measured on each fold
@@ -101,13 +108,20 @@ export async function chooseCorrection(
     examples,
     examples.map(({ scores }) => scores),
   );
-  const shapes = shapesFor(examples);
-  const by_shape = new Map<CorrectionShape, Judged>();
-  for (const shape of shapes.flat()) {
-    by_shape.set(shape, await outOfFold(examples, folds, shape, options, () => true));
+  const by_shape = new Map<CorrectionShape, JudgedByFolds>();
+  for (const path of groupsFor(examples).flat()) {
+    let before: JudgedByFolds | undefined;
+    for (const shape of path) {
+      const judgement = await outOfFold(examples, folds, shape, options, everywhere, before?.parameters);
+      by_shape.set(shape, judgement);
+      // Weaker penalties would fit even more of what is chance.
+      if (before !== undefined && mean(judgement.losses, everywhere) > mean(before.losses, everywhere)) break;
+      before = judgement;
+    }
   }
+  const shapes = groupsFor(examples).map((group) => group.flat().filter((shape) => by_shape.has(shape)));
   const lossesOf = (shape: CorrectionShape | null) => (shape && by_shape.get(shape))?.losses ?? plain.losses;
-  const chosen = chooseShape(shapes, lossesOf, () => true);
+  const chosen = chooseShape(shapes, lossesOf, everywhere);
   const by_fold = Array.from({ length: FOLDS }, (_, fold) =>
     chooseShape(shapes, lossesOf, (index) => folds[index] !== fold),
   );
@@ -117,11 +131,11 @@ export async function chooseCorrection(
     examples,
     examples.map((_, index) => scoresOf(by_fold[folds[index] ?? 0] ?? null, index)),
   );
-  const is_kept = chosen !== null && beats(honest.losses, plain.losses, () => true, 1);
+  const is_kept = chosen !== null && beats(honest.losses, plain.losses, everywhere, 1);
   if (is_kept) await onFit();
   const final = is_kept ? honest : plain;
   return {
-    correction: is_kept ? fitCorrection(examples, classes, chosen) : null,
+    correction: is_kept ? fitCorrection(examples, classes, chosen).correction : null,
     before: measuresOf(examples, plain),
     after: measuresOf(examples, honest),
     gain_of_100_labels:
@@ -148,24 +162,30 @@ function ranksOf(examples: readonly LabelledExample[], { order }: ChooseOptions)
   return ranks;
 }
 
-/** Judges every example by a correction that was fitted on the chosen examples of the other folds. */
+/**
+ * Judges every example by a correction that was fitted on the chosen examples of the other folds. `starts` are the
+ * parameters that each fold's fit begins with.
+ */
 async function outOfFold(
   examples: readonly LabelledExample[],
   folds: readonly number[],
   shape: CorrectionShape,
   { classes, onFit }: ChooseOptions,
   isTaken: (index: number) => boolean,
-): Promise<Judged> {
+  starts: readonly Float64Array[] = [],
+): Promise<JudgedByFolds> {
   const scores: ArrayLike<number>[] = examples.map((example) => example.scores);
+  const ends: Float64Array[] = [];
   for (let fold = 0; fold < FOLDS; fold += 1) {
     await onFit();
     const others = examples.filter((_, index) => folds[index] !== fold && isTaken(index));
-    const correction = fitCorrection(others, classes, shape);
+    const { correction, parameters } = fitCorrection(others, classes, shape, starts[fold]);
+    ends.push(parameters);
     examples.forEach((example, index) => {
       if (folds[index] === fold) scores[index] = correctedScores(correction, example);
     });
   }
-  return judged(examples, scores);
+  return { ...judged(examples, scores), parameters: ends };
 }
 
 function judged(examples: readonly LabelledExample[], scores: readonly ArrayLike<number>[]): Judged {
@@ -174,6 +194,9 @@ function judged(examples: readonly LabelledExample[], scores: readonly ArrayLike
 }
 
 type IsCounted = (index: number) => boolean;
+const everywhere: IsCounted = () => true;
+
+type Shapes = readonly (readonly CorrectionShape[])[];
 
 /** Returns the shape that beats all with fewer parts; null for the uncorrected model. */
 function chooseShape(
@@ -194,7 +217,6 @@ function chooseShape(
 
 /** Returns the shape of the least loss, even if it does not beat the uncorrected model. */
 function likeliest(shapes: Shapes, lossesOf: (shape: CorrectionShape) => Float64Array): CorrectionShape {
-  const everywhere = () => true;
   return shapes
     .flat()
     .reduce((one, other) =>
@@ -212,7 +234,7 @@ function beats(
   const gains = than
     .map((loss, index) => loss - (losses[index] ?? loss))
     .filter((_, index) => isCounted(index));
-  const gain = mean(gains, () => true);
+  const gain = mean(gains, everywhere);
   const variance = gains.reduce((sum, own) => sum + (own - gain) ** 2, 0) / (gains.length - 1);
   return gain > standard_errors * Math.sqrt(variance / gains.length);
 }
@@ -226,7 +248,7 @@ function measuresOf(examples: readonly LabelledExample[], { scores, losses }: Ju
   const hits = examples.map(({ answers }, index) => answers[likeliestClass(scores[index] ?? [])] ?? 0);
   return {
     accuracy: hits.reduce((sum, hit) => sum + hit, 0) / examples.length,
-    loss: mean(losses, () => true),
+    loss: mean(losses, everywhere),
   };
 }
 

@@ -36,12 +36,22 @@ export function correctedScores(
   return corrected;
 }
 
-/** Returns the correction with the highest likelihood of the labels, less the penalties of its shape. */
+/** A correction with the parameters that it was made of, where another fit can begin. */
+export interface FittedCorrection {
+  readonly correction: Correction;
+  readonly parameters: Float64Array;
+}
+
+/**
+ * Returns the correction with the highest likelihood of the labels, less the penalties of its shape. `start` are the
+ * parameters of a fit with the same parts on the same examples; it brings the same correction in fewer steps.
+ */
 export function fitCorrection(
   examples: readonly LabelledExample[],
   classes: number,
   { words_penalty, vector_penalty }: CorrectionShape,
-): Correction {
+  start?: Float64Array,
+): FittedCorrection {
   const shift = fittedShift(examples, classes);
   const words = words_penalty === null ? undefined : fittedWords(examples, classes, words_penalty);
   const vector = vector_penalty === null ? undefined : fittedVector(examples, classes, vector_penalty);
@@ -54,7 +64,9 @@ export function fitCorrection(
     return parameters.subarray(start, start + (parts[part]?.penalties.length ?? 0));
   };
   const size = parts.reduce((sum, { penalties }) => sum + penalties.length, 0);
-  const scores = new Float64Array(classes);
+  const own = Float64Array.from(examples.flatMap((example) => example.scores));
+  const targets = Float64Array.from(examples.flatMap(({ target }) => target));
+  const scores = new Float64Array(own.length);
   const best = minimize((parameters, gradient) => {
     const views = parts.map((part, at) => ({
       part,
@@ -63,19 +75,18 @@ export function fitCorrection(
     }));
     let loss = 0;
     for (const view of views) loss += addPenalties(view.part.penalties, view.parameters, view.gradient);
-    for (const [index, { scores: own, target }] of examples.entries()) {
-      scores.set(own);
-      for (const view of views) view.part.addScores(view.parameters, index, scores);
-      loss += lossOf(scores, target);
-      for (const view of views) view.part.addGradient(scores, index, view.gradient);
-    }
+    scores.set(own);
+    for (const view of views) view.part.addScores(view.parameters, scores);
+    loss += lossOf(scores, targets, classes);
+    for (const view of views) view.part.addGradient(scores, view.gradient);
     return loss;
-  }, new Float64Array(size));
-  return {
+  }, start ?? new Float64Array(size));
+  const correction = {
     ...shift.part(viewOf(best, 0)),
     words: words?.part(viewOf(best, parts.indexOf(words))) ?? null,
     vector: vector?.part(viewOf(best, parts.indexOf(vector))) ?? null,
   };
+  return { correction, parameters: best };
 }
 
 /**
@@ -96,20 +107,23 @@ function addPenalties(penalties: Float64Array, parameters: Float64Array, gradien
 const PROBABILITY_MIN = 1e-12;
 
 /**
- * Returns the negative log-likelihood in nats of a target under scores, and replaces the scores by its
- * gradient.
+ * Returns the negative log-likelihood in nats of the examples' targets under their scores, and replaces the scores by
+ * its gradient.
  */
-function lossOf(scores: Float64Array, target: readonly number[]): number {
-  let highest = Number.NEGATIVE_INFINITY;
-  for (const score of scores) highest = Math.max(highest, score);
-  let sum = 0;
-  for (const score of scores) sum += Math.exp(score - highest);
+function lossOf(scores: Float64Array, targets: Float64Array, classes: number): number {
   let loss = 0;
-  for (let at = 0; at < scores.length; at += 1) {
-    const log_probability = (scores[at] ?? 0) - highest - Math.log(sum);
-    const share = target[at] ?? 0;
-    loss -= share * log_probability;
-    scores[at] = Math.exp(log_probability) - share;
+  for (let start = 0; start < scores.length; start += classes) {
+    let highest = Number.NEGATIVE_INFINITY;
+    for (let at = start; at < start + classes; at += 1) highest = Math.max(highest, scores[at] ?? 0);
+    let sum = 0;
+    for (let at = start; at < start + classes; at += 1) sum += Math.exp((scores[at] ?? 0) - highest);
+    const scale = highest + Math.log(sum);
+    for (let at = start; at < start + classes; at += 1) {
+      const log_probability = (scores[at] ?? 0) - scale;
+      const share = targets[at] ?? 0;
+      loss -= share * log_probability;
+      scores[at] = Math.exp(log_probability) - share;
+    }
   }
   return loss;
 }

@@ -14,5 +14,5 @@ export interface LabelledExample {
   /** As of `recordWords`. */
   readonly words: Int32Array;
   /** As of `classStates`; null where they are unknown. */
-  readonly states: ArrayLike<number> | null;
+  readonly states: Float32Array | null;
 }

@@ -5,9 +5,9 @@ export type Objective = (point: Float64Array, gradient: Float64Array) => number;
 const MEMORY = 6;
 const STEPS_MAX = 100;
 /** The end: the gradient has shrunk to this part of its first length. */
-const GRADIENT_SHRINK = 1e-4;
+const GRADIENT_SHRINK = 1e-3;
 /** The other end: a step gains less than this part of the value. */
-const GAIN_MIN = 1e-7;
+const GAIN_MIN = 1e-5;
 /** The part of the gain by the slope that a step must reach (Armijo). */
 const SUFFICIENT = 1e-4;
 const HALVINGS_MAX = 30;

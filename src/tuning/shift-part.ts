@@ -24,21 +24,23 @@ export function shiftedScores({ scale, shift }: ShiftPart, scores: readonly numb
  * Returns the part for fitting. The first parameter is the scale's distance from 1; the others are the shift.
  */
 export function fittedShift(examples: readonly LabelledExample[], classes: number): FittedPart<ShiftPart> {
+  const own = Float64Array.from(examples.flatMap(({ scores }) => scores));
   return {
     penalties: Float64Array.from({ length: 1 + classes }, (_, at) =>
       at === 0 ? SCALE_PENALTY : SHIFT_PENALTY,
     ),
-    addScores(parameters, index, scores) {
-      const own = examples[index]?.scores ?? [];
-      for (let at = 0; at < classes; at += 1) {
-        scores[at] = (scores[at] ?? 0) + (parameters[0] ?? 0) * (own[at] ?? 0) + (parameters[1 + at] ?? 0);
+    addScores(parameters, scores) {
+      const distance = parameters[0] ?? 0;
+      for (let at = 0; at < scores.length; at += 1) {
+        scores[at] = (scores[at] ?? 0) + distance * (own[at] ?? 0) + (parameters[1 + (at % classes)] ?? 0);
       }
     },
-    addGradient(errors, index, gradient) {
-      const own = examples[index]?.scores ?? [];
-      for (let at = 0; at < classes; at += 1) {
-        gradient[0] = (gradient[0] ?? 0) + (errors[at] ?? 0) * (own[at] ?? 0);
-        gradient[1 + at] = (gradient[1 + at] ?? 0) + (errors[at] ?? 0);
+    addGradient(errors, gradient) {
+      for (let at = 0; at < errors.length; at += 1) {
+        const error = errors[at] ?? 0;
+        const place = 1 + (at % classes);
+        gradient[0] = (gradient[0] ?? 0) + error * (own[at] ?? 0);
+        gradient[place] = (gradient[place] ?? 0) + error;
       }
     },
     part: (parameters) => ({

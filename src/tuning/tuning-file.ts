@@ -13,8 +13,8 @@ import { VECTOR_SIZE, type VectorPart } from './vector-part.ts';
 
 /** A file of another version is refused, because its numbers may have another meaning. */
 const VERSION = 1;
-/** The version of files with vectors, which earlier programs cannot read. */
-const VERSION_WITH_VECTORS = 2;
+/** The version of files with vectors, which earlier programs cannot read. Those of version 2 had other numbers. */
+const VERSION_WITH_VECTORS = 3;
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 /** Far beyond what a fit gives, and small enough that every sum of them is a finite number. */

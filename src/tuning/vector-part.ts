@@ -1,8 +1,8 @@
 import { type FittedPart, keptNumber } from './fitted-part.ts';
 import type { LabelledExample } from './labelled-example.ts';
 
-/** The numbers of a hidden state: `STATE_SIZE` of the engine. */
-export const VECTOR_SIZE = 192;
+/** The numbers of a hidden state: `STATE_SIZE` of the engine. A multiple of 4 (`product`). */
+export const VECTOR_SIZE = 576;
 
 /** The contribution of the hidden states at the model's reads to the scores. */
 export interface VectorPart {
@@ -32,20 +32,20 @@ export function addVectorScores(
 
 /** The mean of some states, and the inverse of their usual distance from it. */
 interface Spread {
-  readonly mean: Float64Array;
+  readonly mean: Float32Array;
   readonly scale: number;
 }
 
-function spreadOf(states: readonly ArrayLike<number>[]): Spread {
-  const mean = new Float64Array(states[0]?.length ?? 0);
-  for (const own of states) {
-    for (let at = 0; at < mean.length; at += 1) mean[at] = (mean[at] ?? 0) + (own[at] ?? 0) / states.length;
-  }
+function spreadOf(states: readonly Float32Array[]): Spread {
+  const size = states[0]?.length ?? 0;
+  const sums = new Float64Array(size);
+  for (const own of states) for (let at = 0; at < size; at += 1) sums[at] = (sums[at] ?? 0) + (own[at] ?? 0);
+  const mean = Float32Array.from(sums, (sum) => sum / states.length);
   let squares = 0;
   for (const own of states) {
-    for (let at = 0; at < mean.length; at += 1) squares += ((own[at] ?? 0) - (mean[at] ?? 0)) ** 2;
+    for (let at = 0; at < size; at += 1) squares += ((own[at] ?? 0) - (mean[at] ?? 0)) ** 2;
   }
-  const distance = Math.sqrt((squares * VECTOR_SIZE) / (states.length * mean.length));
+  const distance = Math.sqrt((squares * VECTOR_SIZE) / (states.length * size));
   return { mean, scale: distance > 0 ? 1 / distance : 0 };
 }
 
@@ -58,25 +58,34 @@ export function fittedVector(
   classes: number,
   penalty: number,
 ): FittedPart<VectorPart> {
-  const states = examples.map((example) => example.states ?? []);
+  const states = examples.map((example) => example.states ?? NONE);
   const { mean, scale } = spreadOf(states);
   const count = mean.length / VECTOR_SIZE;
   return {
     penalties: new Float64Array(mean.length).fill(penalty),
-    addScores(parameters, index, scores) {
-      const own = states[index] ?? [];
-      for (let at = 0; at < mean.length; at += 1) {
-        const place = classes - count + Math.floor(at / VECTOR_SIZE);
-        const value = scale * ((own[at] ?? 0) - (mean[at] ?? 0));
-        scores[place] = (scores[place] ?? 0) + value * (parameters[at] ?? 0);
+    addScores(parameters, scores) {
+      for (let state = 0; state < count; state += 1) {
+        const start = state * VECTOR_SIZE;
+        const place = classes - count + state;
+        const centre = product(parameters, mean, start);
+        for (let example = 0; example < states.length; example += 1) {
+          const at = example * classes + place;
+          const own = product(parameters, states[example] ?? NONE, start);
+          scores[at] = (scores[at] ?? 0) + scale * (own - centre);
+        }
       }
     },
-    addGradient(errors, index, gradient) {
-      const own = states[index] ?? [];
-      for (let at = 0; at < mean.length; at += 1) {
-        const place = classes - count + Math.floor(at / VECTOR_SIZE);
-        const value = scale * ((own[at] ?? 0) - (mean[at] ?? 0));
-        gradient[at] = (gradient[at] ?? 0) + value * (errors[place] ?? 0);
+    addGradient(errors, gradient) {
+      for (let state = 0; state < count; state += 1) {
+        const start = state * VECTOR_SIZE;
+        const place = classes - count + state;
+        let sum = 0;
+        for (let example = 0; example < states.length; example += 1) {
+          const error = scale * (errors[example * classes + place] ?? 0);
+          sum += error;
+          addTimes(gradient, error, states[example] ?? NONE, start);
+        }
+        addTimes(gradient, -sum, mean, start);
       }
     },
     part(parameters) {
@@ -89,4 +98,25 @@ export function fittedVector(
       return { centres, weights };
     },
   };
+}
+
+const NONE = new Float32Array();
+
+/** Returns the product of one class's parameters with its state. Four sums at once take half of the time of one. */
+function product(parameters: Float64Array, states: Float32Array, start: number): number {
+  let [one, two, three, four] = [0, 0, 0, 0];
+  for (let at = start; at < start + VECTOR_SIZE; at += 4) {
+    one += (parameters[at] ?? 0) * (states[at] ?? 0);
+    two += (parameters[at + 1] ?? 0) * (states[at + 1] ?? 0);
+    three += (parameters[at + 2] ?? 0) * (states[at + 2] ?? 0);
+    four += (parameters[at + 3] ?? 0) * (states[at + 3] ?? 0);
+  }
+  return one + two + three + four;
+}
+
+/** Adds a multiple of one class's state to its part of the gradient. */
+function addTimes(gradient: Float64Array, times: number, states: Float32Array, start: number): void {
+  for (let at = start; at < start + VECTOR_SIZE; at += 1) {
+    gradient[at] = (gradient[at] ?? 0) + times * (states[at] ?? 0);
+  }
 }

@@ -17,6 +17,8 @@ const RECORDS_MIN = 2;
 /** The most words times classes that are fitted: the rarest are left out. */
 const PARAMETERS_MAX = 2 ** 19;
 
+const NONE = new Int32Array();
+
 /**
  * Adds the contribution of a record's words. Each weighs less the more of them are known, because a long
  * record is no more certain.
@@ -27,10 +29,6 @@ export function addWordScores(
   scores: Float64Array,
 ): void {
   const places = placesIn(buckets, words);
-  addWeights(weights, places, scores);
-}
-
-function addWeights(weights: ArrayLike<number>, places: Int32Array, scores: Float64Array): void {
   const classes = scores.length;
   const value = wordValue(places);
   for (const place of places) {
@@ -82,18 +80,32 @@ export function fittedWords(
 ): FittedPart<WordsPart> {
   const buckets = knownBuckets(examples, classes);
   const places = examples.map(({ words }) => placesIn(buckets, words));
+  const values = Float64Array.from(places, wordValue);
   return {
     penalties: new Float64Array(buckets.length * classes).fill(penalty),
-    addScores(parameters, index, scores) {
-      addWeights(parameters, places[index] ?? new Int32Array(), scores);
+    addScores(parameters, scores) {
+      for (let example = 0; example < places.length; example += 1) {
+        const own = places[example] ?? NONE;
+        const value = values[example] ?? 0;
+        const start = example * classes;
+        for (let word = 0; word < own.length; word += 1) {
+          const parameter = (own[word] ?? 0) * classes;
+          for (let at = 0; at < classes; at += 1) {
+            scores[start + at] = (scores[start + at] ?? 0) + value * (parameters[parameter + at] ?? 0);
+          }
+        }
+      }
     },
-    addGradient(errors, index, gradient) {
-      const own = places[index] ?? new Int32Array();
-      const value = wordValue(own);
-      for (const place of own) {
-        for (let at = 0; at < classes; at += 1) {
-          const parameter = place * classes + at;
-          gradient[parameter] = (gradient[parameter] ?? 0) + value * (errors[at] ?? 0);
+    addGradient(errors, gradient) {
+      for (let example = 0; example < places.length; example += 1) {
+        const own = places[example] ?? NONE;
+        const value = values[example] ?? 0;
+        const start = example * classes;
+        for (let word = 0; word < own.length; word += 1) {
+          const parameter = (own[word] ?? 0) * classes;
+          for (let at = 0; at < classes; at += 1) {
+            gradient[parameter + at] = (gradient[parameter + at] ?? 0) + value * (errors[start + at] ?? 0);
+          }
         }
       }
     },

@@ -7,7 +7,7 @@ import type { EvalCase } from '../../src/eval/cases.ts';
 import type { MeasuredModel } from '../../src/eval/measured-model.ts';
 import { runCases } from '../../src/eval/run.ts';
 import { ScoreFile } from '../../src/eval/score-file.ts';
-import { readStates } from '../../src/eval/stored-states.ts';
+import { readStates, storedStates } from '../../src/eval/stored-states.ts';
 import type { Question } from '../../src/questions/question.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'tds-run-'));
@@ -66,6 +66,13 @@ test('a record whose hidden states are needed is asked again, and no other one i
   expect(asked.slice(1)).toEqual([[false, true]]);
   const [first, second] = file.get('d', 'original')?.states ?? [];
   expect(first).toBeNull();
-  expect(readStates(second ?? '')).toEqual(STATES);
+  expect(readStates(second ?? '', 1)).toEqual(STATES);
+  // States of an earlier program have another number of numbers.
+  const numbers = { scores: [[1], [1]], input_tokens: 3, latency_ms: 0 };
+  const earlier = storedStates([[1, 2, 3]]);
+  file.add({ digest: 'd', variant: 'original', ...numbers, states: [null, earlier] });
+  await run(true, []);
+  await run(true, ['two']);
+  expect(asked.slice(2)).toEqual([[false, true]]);
   file.close();
 });
