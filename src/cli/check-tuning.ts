@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { EMBEDDED_WEIGHTS, SetupError, verifyWeights } from '../../native/engine.ts';
+import { checkModel, SetupError } from '../../native/engine.ts';
 import type { NewTuning } from '../catalog/changes.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { tuningSha256 } from '../served-models/tunings.ts';
@@ -89,14 +89,16 @@ async function hasWeights(
   { weights, weights_sha256, profile }: CatalogModel,
   fitted_on: TuningHeader,
 ): Promise<boolean> {
-  if (weights === null || (profile !== null && profile !== fitted_on.profile)) return false;
-  return (weights_sha256 ?? (await sha256Of(weights))) === fitted_on.weights_sha256;
+  if (weights === null) return false;
+  const is_told = weights_sha256 !== null && profile !== null;
+  const own = is_told ? { weights_sha256, profile } : await presentFacts(weights);
+  return own.weights_sha256 === fitted_on.weights_sha256 && own.profile === fitted_on.profile;
 }
 
-/** Of a model that takes any weights, those that it has now. */
-async function sha256Of(weights: string): Promise<string> {
+/** Of a model that takes any weights: those that it has now, and the profile by which they are asked. */
+async function presentFacts(weights: string): Promise<Pick<TuningHeader, 'weights_sha256' | 'profile'>> {
   try {
-    return (await verifyWeights(weights === EMBEDDED ? EMBEDDED_WEIGHTS : weights)).sha256;
+    return await checkModel({ model_path: weights === EMBEDDED ? undefined : weights });
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     throw new CommandFailed(error.message, { cause: error });

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { answerCounts } from '../../db/sqlite/schema.ts';
-import { verifyWeights } from '../../native/engine.ts';
+import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/engine.ts';
 import { dayOf } from '../../src/time/days.ts';
 import { writeTuning } from '../../src/tuning/tuning-file.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
@@ -31,11 +31,11 @@ beforeAll(async () => {
 });
 afterAll(() => directory[Symbol.asyncDispose]());
 
-function textFor(weights_sha256: string): string {
+function textFor(weights_sha256: string, profile = 'markers-v1+steady-v3'): string {
   return writeTuning({
     header: {
       weights_sha256,
-      profile: 'markers-v1+steady-v3',
+      profile,
       model: null,
       hash_key: [1, 2],
       fitted_on: { cases_sha256: 'c'.repeat(64), records: 20, seed: 1 },
@@ -101,10 +101,16 @@ describe('tds model add --tuning', () => {
     const before = await listed();
     const path = join(directory.path, 'other.tuning');
     const other = 'e'.repeat(64);
+    // The embedded weights, whose profile is not in the catalog: a later program may ask them by another one.
+    const embedded = (await verifyWeights(EMBEDDED_WEIGHTS)).sha256;
     const refusals: readonly (readonly [string, string])[] = [
       [
         textFor(other),
         `${path} was fitted on weights that no model of the catalog has (SHA-256 ${other} by markers-v1+steady-v3): add the model first, or tune again.`,
+      ],
+      [
+        textFor(embedded, 'markers-v1+steady-v2'),
+        `${path} was fitted on weights that no model of the catalog has (SHA-256 ${embedded} by markers-v1+steady-v2): add the model first, or tune again.`,
       ],
       [textFor(other).slice(0, -30), `${path} is not whole: copy it again, or tune again.`],
       ['{}', `${path} is not a tuning file.`],
