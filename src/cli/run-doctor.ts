@@ -41,15 +41,17 @@ export interface DoctorOptions extends JsonOptions, ModelConfig, Values<'host' |
 
 /** A server that is loading its model takes longer, which deserves a warning. */
 const UPSTREAM_WAITING_MS = 10_000;
-/** Reading a vocabulary needs neither a device nor a compiler, which have findings of their own. */
-const VOCABULARY_ONLY = { evaluator: 'llama', gpu: false } as const;
+/** How the findings about models read vocabularies. */
+type VocabularyReader = Pick<ModelConfig, 'evaluator' | 'gpu'>;
 
 /** Prints the findings; the exit code is 1 when something is broken. */
 export async function runDoctor(options: DoctorOptions): Promise<void> {
+  const machine = await machineStatus(options.gpu, options.evaluator);
+  const reader = vocabularyReader(machine, options);
   const findings = [
-    await weightsFinding('weights', { model_path: options.model }),
-    ...(await evaluatorFindings(options)),
-    ...(await dataFindings(options)),
+    await weightsFinding('weights', { model_path: options.model, ...reader }),
+    ...evaluatorFindings(machine, options),
+    ...(await dataFindings(options, reader)),
     await memoryFinding(options.model),
     diskFinding(options.data),
     descriptorsFinding(),
@@ -65,23 +67,35 @@ export async function runDoctor(options: DoctorOptions): Promise<void> {
   if (findings.some((finding) => finding.state === 'broken')) process.exitCode = 1;
 }
 
+/**
+ * Returns the addon where it is loaded anyway, because node-llama-cpp takes a second to load. Reading a vocabulary needs
+ * neither a device nor a compiler, which have findings of their own.
+ */
+function vocabularyReader({ addon }: MachineStatus, { gpu }: ModelConfig): VocabularyReader {
+  return addon !== undefined && 'path' in addon
+    ? { evaluator: 'addon', gpu }
+    : { evaluator: 'llama', gpu: false };
+}
+
 /** Returns findings about the catalog's models besides the default one, open or closed. */
 async function modelFindings(
   { catalog }: Pick<Records, 'catalog'>,
   config: ModelConfig,
+  reader: VocabularyReader,
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   for (const model of await catalog.allModels()) {
     const { id, weights, upstreams, context_tokens, status } = model;
     if (upstreams !== null) {
       const asked = { id, upstreams, context_tokens: context_tokens ?? 1 };
-      findings.push(await upstreamsFinding(asked, { ...config, ...VOCABULARY_ONLY }));
+      findings.push(await upstreamsFinding(asked, { ...config, ...reader }));
     }
     if (!isServed(model) || weights === null || id === DEFAULT_MODEL) continue;
     const found = await weightsFinding(`weights of ${id}`, {
       model_path: weights === EMBEDDED ? undefined : weights,
       context_tokens: context_tokens ?? undefined,
       expected: model,
+      ...reader,
     });
     // A closed model refuses no request, so its failure is only a warning.
     findings.push(found.state === 'broken' && status !== 'live' ? { ...found, state: 'warning' } : found);
@@ -106,7 +120,7 @@ async function upstreamsFinding(model: AskedModel, config: ModelConfig): Promise
 
 async function weightsFinding(subject: string, options: OpenOptions): Promise<Finding> {
   try {
-    const { weights_sha256 } = await checkModel({ ...options, ...VOCABULARY_ONLY });
+    const { weights_sha256 } = await checkModel(options);
     const path = options.model_path ?? EMBEDDED_WEIGHTS;
     return { subject, state: 'ok', detail: `${path}, SHA-256 ${weights_sha256}` };
   } catch (error) {
@@ -116,8 +130,10 @@ async function weightsFinding(subject: string, options: OpenOptions): Promise<Fi
 }
 
 /** Returns findings about the device, the evaluator, and the addon. */
-async function evaluatorFindings({ gpu, evaluator, threads }: ModelConfig): Promise<readonly Finding[]> {
-  const { device, addon } = await machineStatus(gpu, evaluator);
+function evaluatorFindings(
+  { device, addon }: MachineStatus,
+  { gpu, threads }: ModelConfig,
+): readonly Finding[] {
   const devices = device === undefined ? [] : deviceFindings(device, gpu, threads);
   if (addon === undefined) return devices;
   if ('path' in addon) {
@@ -159,7 +175,7 @@ function deviceFinding({ device, device_name, missing_gpu }: DeviceStatus, gpu: 
  * Returns findings about the database, its last writer, its backups, its models, and the clock that dates its
  * rows.
  */
-async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]> {
+async function dataFindings(options: DoctorOptions, reader: VocabularyReader): Promise<readonly Finding[]> {
   const { data } = options;
   const is_file = !isPostgres(options.database);
   try {
@@ -174,7 +190,7 @@ async function dataFindings(options: DoctorOptions): Promise<readonly Finding[]>
       is_file
         ? backupsFinding(backupDirectoryPath(options), systemClock.now_ms())
         : { subject: 'backups', state: 'ok', detail: `not by this service: ${POSTGRES_BACKUPS}` },
-      ...(await modelFindings(store, options)),
+      ...(await modelFindings(store, options, reader)),
     ]);
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
