@@ -4,7 +4,7 @@ import { stopping } from './draining.ts';
 import { PathTable } from './path-table.ts';
 import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './refusal-gate.ts';
 import type { OnKnown } from './request-handler.ts';
-import { logRequest, observeRequest } from './request-records.ts';
+import { recordRequest } from './request-records.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import { answer, type Refused, refusedResponse } from './route.ts';
 import { type RouteServices, routesOf } from './routes.ts';
@@ -54,10 +54,7 @@ export function createApp(services: AppServices) {
           ? await answerByConsole(services, console, request, context)
           : await answerByRoute(services, paths, request, context);
       addHeaders(response, context);
-      if (!isUnlisted(context)) {
-        if (!context.is_over_budget) logRequest(services, request, context, response.status);
-        observeRequest(services, request, context, response.status);
-      }
+      if (!isUnlisted(context)) recordRequest(services, request, context, response.status);
       return response;
     },
   };

@@ -18,7 +18,7 @@ import type { RequestContext } from './context.ts';
 import { answerDecision, type DecisionRouteServices, unreadParts } from './decision-routes.ts';
 import { type Draining, stopping } from './draining.ts';
 import { spendRefusal } from './refusal-gate.ts';
-import { logRequest, observeRequest } from './request-records.ts';
+import { recordRequest } from './request-records.ts';
 
 /** The parts that answer batches. */
 export type BatchServices = DecisionRouteServices & {
@@ -240,8 +240,7 @@ export class BatchStream {
   }
 
   #record(context: RequestContext, status: number): void {
-    logRequest(this.services, this.batch.request, context, status);
-    observeRequest(this.services, this.batch.request, context, status);
+    recordRequest(this.services, this.batch.request, context, status);
   }
 
   /** The last line of a response that ends before the request does: where to go on. */
