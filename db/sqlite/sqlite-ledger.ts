@@ -12,10 +12,14 @@ import { type LedgerStatements, prepareLedger } from './ledger-statements.ts';
  * refused, so a method that throws has written nothing.
  */
 export class SqliteLedger {
-  readonly #statements: LedgerStatements;
+  #prepared: LedgerStatements | undefined;
 
-  constructor(db: Db) {
-    this.#statements = prepareLedger(db);
+  constructor(private readonly db: Db) {}
+
+  /** Prepared at first use, because most commands move no money. */
+  get #statements(): LedgerStatements {
+    this.#prepared ??= prepareLedger(this.db);
+    return this.#prepared;
   }
 
   /**

@@ -1,8 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
 import type { Clock } from '../../src/time/clock.ts';
+import { migratedFile } from '../support/sqlite-database.ts';
 
 /** A clock that a test sets; both times go forward together. */
 export class TestClock implements Clock {
@@ -29,19 +30,6 @@ export class TestClock implements Clock {
 export function temporaryDirectory(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'tds-test-'));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
-}
-
-let migrated: Uint8Array | undefined;
-
-/** The file of a migrated empty database, made once: the many small databases of these tests start as copies of it. */
-function migratedFile(): Uint8Array {
-  if (migrated !== undefined) return migrated;
-  const directory = temporaryDirectory();
-  const path = join(directory.path, 'tds.sqlite');
-  openDatabase(path).$client.close();
-  migrated = readFileSync(path);
-  directory.remove();
-  return migrated;
 }
 
 /** A migrated database in a new folder, or one with the contents of that file. */

@@ -22,13 +22,14 @@ import type { Hold } from '../../src/store/hold.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
 import { type Clock, systemClock } from '../../src/time/clock.ts';
 import type { PruneParts } from '../../src/usage/prune.ts';
+import { openMigrated } from '../support/sqlite-database.ts';
 
 /** A temporary folder with a real database file, gone when disposed. */
 export class TemporaryDatabase implements Disposable {
   readonly directory = mkdtempSync(join(tmpdir(), 'tds-test-'));
   #crashes = 0;
   #path = join(this.directory, '0.db');
-  #db = openDatabase(this.#path);
+  #db = openMigrated(this.#path);
   readonly #abandoned: Db[] = [];
 
   /** The connection of the process that lives now. */

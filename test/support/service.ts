@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { PostgresDatabase } from '../../db/postgres/postgres-database.ts';
-import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
+import type { Db } from '../../db/sqlite/connection.ts';
 import type { GroupCommitOptions } from '../../db/sqlite/group-commit.ts';
 import { SqliteDatabase } from '../../db/sqlite/sqlite-database.ts';
 import { type DecisionEngine, type DecisionPlanner, openPlanner } from '../../native/engine.ts';
@@ -27,6 +27,7 @@ import { MovableClock } from './clock.ts';
 import { eventually } from './eventually.ts';
 import { type Everything, everythingInPostgres, everythingInSqlite } from './everything.ts';
 import { testDatabase } from './postgres.ts';
+import { openMigrated } from './sqlite-database.ts';
 
 /** A real service: a database file, the embedded weights, a port. */
 export interface TestService {
@@ -164,7 +165,7 @@ async function openStored(
   postgres_url: string | undefined,
 ): Promise<{ readonly database: Database; readonly rows: StoredRows }> {
   if (postgres_url === undefined) {
-    const db = openDatabase(join(directory, 'tds.sqlite'));
+    const db = openMigrated(join(directory, 'tds.sqlite'));
     return { database: new SqliteDatabase(db, writes), rows: { of: 'sqlite', db } };
   }
   const database = await PostgresDatabase.open({
