@@ -2,7 +2,7 @@
  * Measures the first visit of each of the console's pages by a browser that has seen none of them: first paint, largest
  * paint, and compressed bytes. The organization has 200 keys, half of them revoked, 50 projects and 100,000 usage rows.
  *
- *   bun bench/console-pages.ts [--beside <another checkout>] [--requests 100000] [--rounds 7]
+ *   bun bench/console-pages.ts [--beside <another checkout>] [--pages <part of a path>] [--requests 100000] [--rounds 7]
  *
  * Prints a JSON line for each page: medians in milliseconds, and bytes. With `--beside`, the other checkout's service has
  * the same rows in the same run, the two take turns, and each page that both have gets a line of each.
@@ -25,6 +25,7 @@ const PROJECTS = 50;
 const { values } = parseArgs({
   options: {
     beside: { type: 'string' },
+    pages: { type: 'string', default: '' },
     requests: { type: 'string', default: '100000' },
     rounds: { type: 'string', default: '7' },
   },
@@ -79,7 +80,8 @@ async function pathsOf(folder: string): Promise<readonly string[]> {
   const source = await Bun.file(join(folder, 'src/console/pages/pages.ts')).text();
   return [...source.matchAll(/path: '([^']+)'/g)]
     .map(([, path = '']) => path)
-    .filter((path) => path !== '/console' && !path.startsWith('/console/operator/organizations/'));
+    .filter((path) => path !== '/console' && !path.startsWith('/console/operator/organizations/'))
+    .filter((path) => path.includes(values.pages));
 }
 
 const IS_DATA = `name.includes('/console/api/')`;
@@ -121,6 +123,8 @@ if (values.beside !== undefined) versions.push(await start('beside', values.besi
 const browser = await ConsoleBrowser.open(program);
 try {
   const others = values.beside === undefined ? [] : await pathsOf(values.beside);
+  // The first visit of all bundles the pages.
+  for (const version of versions) await visited(browser, version, '/console/sign-in');
   for (const path of await pathsOf(projectFile('.'))) {
     const compared = versions.filter(({ name }) => name === 'this' || others.includes(path));
     const visits = compared.map((version) => ({
