@@ -32,7 +32,7 @@ import type { ProblemStep } from './problems/problems.ts';
 import { QUEUE_LIMIT } from './scheduling/model-scheduler.ts';
 import { AnswerCounts } from './served-models/answer-counts.ts';
 import { followCatalog, loadCatalog, startFollowingCatalog } from './served-models/follow-catalog.ts';
-import { Models } from './served-models/models.ts';
+import { isTuned, Models } from './served-models/models.ts';
 import { openReloading, type ReloadParts, type ReloadRequest } from './served-models/reload.ts';
 import { Reloads } from './served-models/reloads.ts';
 import type { Database, ServedDatabase } from './store/database.ts';
@@ -351,7 +351,7 @@ function openConsoleOf(parts: ServiceParts, { activity }: Watching, answering: A
 
 /** Starts the background work. Resolves once the tiers that time raises are written. */
 async function startUpkeep(parts: ServiceParts, answering: Answering, alerts: AlertRuns | null) {
-  const { database, audits, catalog, models, problems } = answering;
+  const { database, audits, catalog, models, answer_counts, problems } = answering;
   const maintenance = {
     ...answering,
     alerts,
@@ -360,6 +360,10 @@ async function startUpkeep(parts: ServiceParts, answering: Answering, alerts: Al
     usage_retention_days: parts.usage_retention_days ?? null,
     audit_log_retention_days: parts.audit_log_retention_days ?? AUDIT_LOG_RETENTION_DAYS,
   };
+  void answer_counts.resume(
+    async () => (await catalog.listDecisionModels()).filter(isTuned),
+    (model) => models.tuningEntries(model),
+  );
   const stopMaintenance = await startMaintenance(maintenance);
   const stopFollowing = startFollowingCatalog({ catalog, models, problems });
   database.startUpkeep();

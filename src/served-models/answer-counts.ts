@@ -16,6 +16,9 @@ export interface AnswerCountsParts {
   readonly problems: Pick<Problems, 'report'>;
 }
 
+/** A row of a tuned model. */
+type TunedRow = Pick<TunedModelEntry, 'id' | 'tuning_sha256'>;
+
 /** A tuned model that has answered. */
 interface CountedModel {
   readonly tuning_sha256: string;
@@ -47,7 +50,7 @@ export class AnswerCounts {
 
   /** Counts an answer, by the question's place in the tuning and its class among those of `identityOf`. */
   note(
-    { id, tuning_sha256 }: Pick<TunedModelEntry, 'id' | 'tuning_sha256'>,
+    { id, tuning_sha256 }: TunedRow,
     entries: readonly TuningEntry[],
     question: number,
     answer_class: number,
@@ -61,21 +64,33 @@ export class AnswerCounts {
   }
 
   /**
+   * Compares what was written before the start, so that a restart hides no drift. Reads the tunings of models with answers
+   * in the last seven days. Never rejects: a failure is reported, and a model's next answers bring its comparison.
+   */
+  resume(
+    listTuned: () => Promise<readonly TunedRow[]>,
+    readEntries: (model: TunedRow) => Promise<readonly TuningEntry[]>,
+  ): Promise<void> {
+    this.#flushed = this.#flushed.then(async () => {
+      const models = await listTuned().catch((error: unknown) => {
+        this.#report(null, error);
+        return [];
+      });
+      for (const model of models) {
+        await this.#resume(model, readEntries).catch((error: unknown) => this.#report(model.id, error));
+      }
+    });
+    return this.#flushed;
+  }
+
+  /**
    * Writes the counts, after those of an earlier flush, and compares the written ones with the tuning. Forgets models that
    * are removed. Never rejects: a failure is reported, and the next flush writes the counts then.
    */
   flush(): Promise<void> {
     this.#flushed = this.#flushed.then(async () => {
       for (const [id, model] of this.#models) {
-        await this.#flush(id, model).catch((error: unknown) =>
-          this.#parts.problems.report({
-            request_id: null,
-            step: 'answer_counts',
-            code: null,
-            model: id,
-            error,
-          }),
-        );
+        await this.#flush(id, model).catch((error: unknown) => this.#report(id, error));
       }
     });
     return this.#flushed;
@@ -84,6 +99,26 @@ export class AnswerCounts {
   /** Returns the largest index of each model, as of the last flush, where one of its questions has enough answers. */
   drifts(): readonly ModelDrift[] {
     return [...this.#models].flatMap(([model, { index }]) => (index === null ? [] : [{ model, index }]));
+  }
+
+  async #resume(
+    { id, tuning_sha256 }: TunedRow,
+    readEntries: (model: TunedRow) => Promise<readonly TuningEntry[]>,
+  ): Promise<void> {
+    const { store, clock } = this.#parts;
+    let entries: readonly TuningEntry[] = [];
+    const read = async () => {
+      entries = await readEntries({ id, tuning_sha256 });
+      return entries;
+    };
+    const index = largestIndex(await answerDrifts(store.catalog, id, read, clock.now_ms()));
+    if (index === null || this.#models.has(id)) return;
+    this.#models.set(id, { tuning_sha256, entries, waiting: new Map(), index });
+  }
+
+  #report(model: string | null, error: unknown): void {
+    const of_model = model === null ? {} : { model };
+    this.#parts.problems.report({ request_id: null, step: 'answer_counts', code: null, ...of_model, error });
   }
 
   async #flush(id: string, model: CountedModel): Promise<void> {

@@ -439,7 +439,7 @@ export class Models {
   }
 }
 
-function isTuned(model: ServedModelEntry): model is TunedModelEntry {
+export function isTuned(model: ServedModelEntry): model is TunedModelEntry {
   return 'base' in model;
 }
 

@@ -67,6 +67,37 @@ describe.each(DATABASES)('counts of answers in $name', ({ open }) => {
     expect(reported).toEqual([]);
   });
 
+  test('are compared after a restart before the model answers again, and go on from there', async () => {
+    const before = countsOn(database.store);
+    note(before, 100);
+    await before.flush();
+    const after = countsOn(database.store);
+    const read: string[] = [];
+    const readEntries = ({ id }: { readonly id: string }) => {
+      read.push(id);
+      return Promise.resolve(ENTRIES);
+    };
+    const silent = { id: 'silent-1', tuning_sha256: 'c'.repeat(64) };
+    await after.resume(() => Promise.resolve([silent, TUNED]), readEntries);
+    expect([after.drifts(), read]).toEqual([before.drifts(), [TUNED.id]]);
+    expect(after.drifts()).toHaveLength(1);
+    note(after, 100, { answer_class: 1 });
+    await after.flush();
+    expect(after.drifts()).toEqual([{ model: TUNED.id, index: 0 }]);
+    await after.resume(
+      () => Promise.reject(new Error('away')),
+      () => Promise.reject(new Error('unread')),
+    );
+    await countsOn(database.store).resume(
+      () => Promise.resolve([TUNED]),
+      () => Promise.reject(new Error('unread')),
+    );
+    expect(reported).toEqual([
+      expect.objectContaining({ step: 'answer_counts', error: new Error('away') }),
+      expect.objectContaining({ step: 'answer_counts', model: TUNED.id, error: new Error('unread') }),
+    ]);
+  });
+
   test('that are as at the tuning have an index of 0', async () => {
     const counts = countsOn(database.store);
     note(counts, 50);
