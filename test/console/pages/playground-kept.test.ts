@@ -6,7 +6,7 @@ import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, DESKTOP } from '../browser.ts';
+import { ConsoleBrowser, PHONE } from '../browser.ts';
 import { addPerson, PASSWORD, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { carrySession, visit } from './visitor.ts';
 
@@ -217,8 +217,8 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     expect(await record(page).inputValue()).not.toContain('zebra');
   });
 
-  test('two models are asked the same, beside each other', async () => {
-    await using opened = await browser.page(DESKTOP);
+  test('two models are asked the same, beside each other, also on a phone', async () => {
+    await using opened = await browser.page(PHONE);
     const { page } = opened;
     await carrySession(opened, made, owner);
     await page.route('**/console/api/organizations/*/models*', async (route) => {
@@ -235,6 +235,11 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await answered(page);
     const runs = page.getByRole('region', { name: 'What each run took' }).getByRole('rowheader');
     expect(await runs.allInnerTexts()).toEqual(['decision-1, fast', 'jev-latest, fast']);
+    expect(
+      await page.evaluate(`(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(
+        document.querySelector('.run-table'),
+      )`),
+    ).toBe(0);
     await page.reload();
     await page.getByLabel('Compare with').waitFor();
     expect(await page.getByLabel('Compare with').inputValue()).toBe('jev-latest');
