@@ -209,6 +209,11 @@ describe.skipIf(program === null)('every page, as every kind of reader', () => {
           if (may.includes(reader)) await button.waitFor();
           else expect([path, name, await button.count()]).toEqual([path, name, 0]);
         }
+        const closed = PAGES.filter((other) => !(ROWS[other.path]?.seers ?? READERS).includes(reader));
+        for (const other of closed) {
+          const link = main.locator(`a[href="${other.path.replace(':organization_id', organization_id)}"]`);
+          expect([path, other.path, await link.count()]).toEqual([path, other.path, 0]);
+        }
       }
       const operator_links = await page.getByRole('link', { name: 'Operator pages' }).count();
       if (reader !== 'operator') expect([path, operator_links]).toEqual([path, 0]);

@@ -34,8 +34,14 @@ export default function Models({ params: { organization_id = '' } }: PageProps) 
         title="Models"
         description={
           <>
-            What requests can name as their model. Tune one on right answers of your own on the page{' '}
-            <a href={organizationPath(organization_id, 'evaluate')}>Evaluate</a>.
+            What requests can name as their model.
+            {may('use_keys') && (
+              <>
+                {' '}
+                Tune one on right answers of your own on the page{' '}
+                <a href={organizationPath(organization_id, 'evaluate')}>Evaluate</a>.
+              </>
+            )}
           </>
         }
       />
