@@ -322,7 +322,12 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     ]))()`);
     const { organization_id } = owner;
     expect(JSON.parse(String(stored))).toEqual([
-      { 'tds-theme': 'system', 'tds-keeps-work': 'off', 'tds-organization': organization_id },
+      {
+        'tds-theme': 'system',
+        'tds-keeps-work': 'off',
+        'tds-organization': organization_id,
+        'tds-signed-in': 'true',
+      },
       { 'tds-organization': organization_id },
       null,
       '',
