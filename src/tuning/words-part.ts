@@ -29,11 +29,21 @@ export function addWordScores(
   scores: Float64Array,
 ): void {
   const places = placesIn(buckets, words);
-  const classes = scores.length;
-  const value = wordValue(places);
-  for (const place of places) {
+  addWeights(weights, places, wordValue(places), scores, { start: 0, classes: scores.length });
+}
+
+/** Adds the weights of a record's known words to its scores, which begin at `start`. */
+function addWeights(
+  weights: ArrayLike<number>,
+  places: Int32Array,
+  value: number,
+  scores: Float64Array,
+  { start, classes }: { readonly start: number; readonly classes: number },
+): void {
+  for (let word = 0; word < places.length; word += 1) {
+    const weight = (places[word] ?? 0) * classes;
     for (let at = 0; at < classes; at += 1) {
-      scores[at] = (scores[at] ?? 0) + value * (weights[place * classes + at] ?? 0);
+      scores[start + at] = (scores[start + at] ?? 0) + value * (weights[weight + at] ?? 0);
     }
   }
 }
@@ -85,15 +95,8 @@ export function fittedWords(
     penalties: new Float64Array(buckets.length * classes).fill(penalty),
     addScores(parameters, scores) {
       for (let example = 0; example < places.length; example += 1) {
-        const own = places[example] ?? NONE;
-        const value = values[example] ?? 0;
         const start = example * classes;
-        for (let word = 0; word < own.length; word += 1) {
-          const parameter = (own[word] ?? 0) * classes;
-          for (let at = 0; at < classes; at += 1) {
-            scores[start + at] = (scores[start + at] ?? 0) + value * (parameters[parameter + at] ?? 0);
-          }
-        }
+        addWeights(parameters, places[example] ?? NONE, values[example] ?? 0, scores, { start, classes });
       }
     },
     addGradient(errors, gradient) {
