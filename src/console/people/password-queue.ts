@@ -11,7 +11,7 @@ const OF_ADDRESS_MAX = 10;
 const OF_OTHERS_MAX = 1_000;
 const OF_ALL_MAX = 2 * OF_OTHERS_MAX;
 
-/** After how long somebody may try again whom there was no room for. */
+/** The seconds after which a client that was refused for lack of room may try again. */
 export const BUSY_RETRY_S = 60;
 
 /**
@@ -33,7 +33,7 @@ export class PasswordQueue {
     if (this.#all.underWayOf(client_address) >= OF_ADDRESS_MAX || this.#all.under_way >= most) {
       throw new SignInError('too_busy', BUSY_RETRY_S);
     }
-    // The queue is chosen when the address is next: of a known one's guesses at once, only the first has its queue.
+    // The queue is chosen when the address is next, so that a wrong password counts for the guesses behind it.
     return await this.#all.run(client_address, () => {
       const queue = this.attempts.isKnown(client_address) ? this.#known : this.#others;
       return queue.run(client_address, () => this.#noted(client_address, work));
