@@ -8,7 +8,7 @@ import { SocketConnections } from './socket-connections.ts';
  * The clients are a Prometheus, a `tds top`, a curl. One address may have all connections, because many read
  * through one proxy.
  */
-const CONNECTION_LIMITS = { total: 32, per_address: null };
+export const CONNECTION_LIMITS = { total: 64, per_address: null };
 const REQUEST_MS = 5_000;
 const IDLE_MS = 75_000;
 const CHECK_MS = 1_000;
@@ -50,15 +50,16 @@ export async function startMetricsListener(
     },
     (message, reply) => {
       const connection = sockets.of(message.socket);
-      // It counts as waiting from now on, even during the response, so that a client that does not read keeps
-      // no connection.
-      if (connection !== undefined) connections.wait(connection);
-      answer(read, message, reply).catch((error: unknown) => {
+      // Silent connections make room before it. It never keeps others away, however many read at the same time.
+      if (connection !== undefined) connections.yield(connection);
+      const answered = answer(read, message, reply).catch((error: unknown) => {
         problems.report({ request_id: null, step: 'http', code: null, error });
         // A partly sent response cannot be taken back.
         if (reply.headersSent) reply.destroy();
         else write(reply, 500, 'The metrics cannot be read.\n');
       });
+      // It waits for its client from then on, so that one that does not read the response keeps no connection.
+      void answered.then(() => connection !== undefined && connections.wait(connection));
     },
   );
   server.on('connection', (socket) => sockets.open(socket));

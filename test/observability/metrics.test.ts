@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { connectDatabase } from '../../db/sqlite/connection.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { PortTaken } from '../../src/http/listen.ts';
-import { startMetricsListener } from '../../src/http/metrics-listener.ts';
+import { CONNECTION_LIMITS, startMetricsListener } from '../../src/http/metrics-listener.ts';
 import { hourly } from '../../src/maintenance/maintenance.ts';
 import { PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
@@ -398,6 +399,8 @@ test('nothing that a client wrote, and no id, is in labels or values', async () 
 });
 
 describe('the listener', () => {
+  const CONNECTIONS = CONNECTION_LIMITS.total;
+
   test('has the type of the format, and nothing else at other paths', async () => {
     const { url } = watched.listener;
     const response = await fetch(url);
@@ -443,7 +446,7 @@ describe('the listener', () => {
     ['do not end their request', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n'],
     ['do not end a body', 'POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1'],
     ['are kept open', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-    ['do not read answers', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(200)],
+    ['do not read answers', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100)],
   ])('connections that %s keep nobody from the metrics', async (_, bytes) => {
     // Of its own, because `fetch` would take a connection that another test left open, and that makes room here.
     const listener = await startMetricsListener(
@@ -452,7 +455,7 @@ describe('the listener', () => {
       watched.service.service.services.problems,
     );
     const { hostname, port } = new URL(listener.url);
-    const silent = Array.from({ length: 40 }, () => {
+    const silent = Array.from({ length: CONNECTIONS + 8 }, () => {
       const socket = connect(Number(port), hostname).pause();
       socket.on('error', () => {});
       socket.write(bytes);
@@ -465,6 +468,38 @@ describe('the listener', () => {
       expect(await response.text()).toContain('tds_build_info');
     }
     for (const socket of silent) socket.destroy();
+    await listener.stop();
+  });
+
+  test('connections that begin while the metrics are read do not close the one that reads', async () => {
+    const reading = Promise.withResolvers<void>();
+    const may_end = Promise.withResolvers<void>();
+    const slow = {
+      content_type: watched.metrics.content_type,
+      text: async () => {
+        reading.resolve();
+        await may_end.promise;
+        return await watched.metrics.text();
+      },
+    };
+    const { problems } = watched.service.service.services;
+    const listener = await startMetricsListener(slow, { host: '127.0.0.1', port: 0 }, problems);
+    const { hostname, port } = new URL(listener.url);
+    const open = () => connect(Number(port), hostname).on('error', () => {});
+    // By a socket, because `fetch` may ask again after its connection was closed.
+    const scrape = open();
+    scrape.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    await reading.promise;
+    const others: ReturnType<typeof open>[] = [];
+    for (let count = 0; count < 2 * CONNECTIONS; count += 1) {
+      const other = open();
+      others.push(other);
+      other.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      await once(other, 'data');
+    }
+    may_end.resolve();
+    expect(await text(scrape)).toContain('tds_build_info');
+    for (const socket of others) socket.destroy();
     await listener.stop();
   });
 
