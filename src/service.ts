@@ -1,6 +1,7 @@
 import type { DecisionPlanner } from '../native/engine.ts';
 import type { FirstStepsContext } from './accounts/first-steps.ts';
 import { KeyDirectory } from './accounts/key-directory.ts';
+import { LimitRefusals } from './alerts/limit-refusals.ts';
 import { AlertRuns } from './alerts/runs.ts';
 import { AUDIT_LOG_RETENTION_DAYS } from './audit-log/roll-up.ts';
 import { Catalog, type DecisionModelEntry, seedCatalog } from './catalog/catalog.ts';
@@ -277,6 +278,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
     ...{ clock, identifiers, log, metrics, problems, tracing, draining },
     ...{ database, store, books, reader, keys, catalog, models, answer_counts, readiness, reload },
     ...limits,
+    limit_refusals: new LimitRefusals(),
     audits: new Audits(database.history, { clock, log, metrics, problems }),
     payments: provider === null ? null : { context: { store, clock, identifiers }, provider },
     site: {

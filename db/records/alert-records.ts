@@ -81,7 +81,7 @@ export class SqlAlertRecords implements AlertRecords {
     );
   }
 
-  async projectsNearLimit(month: string, percent: number): Promise<LimitedSpending[]> {
+  async projectSpending(...[month, percent, ids]: Parameters<AlertRecords['projectSpending']>) {
     const rows = await this.#executor
       .select({
         organization_id: projects.organization_id,
@@ -100,11 +100,11 @@ export class SqlAlertRecords implements AlertRecords {
         ),
       )
       .groupBy(projects.organization_id, projects.id, projects.name, projects.spend_limit_micros)
-      .having(isNear(SPENT, projects.spend_limit_micros, percent));
+      .having(or(isNear(SPENT, projects.spend_limit_micros, percent), inArray(projects.id, [...ids])));
     return rows.flatMap(limited);
   }
 
-  async keysNearLimit(month: string, percent: number): Promise<LimitedSpending[]> {
+  async keySpending(...[month, percent, ids]: Parameters<AlertRecords['keySpending']>) {
     const rows = await this.#executor
       .select({
         organization_id: projects.organization_id,
@@ -123,7 +123,10 @@ export class SqlAlertRecords implements AlertRecords {
         and(
           eq(projectMonths.month, month),
           gt(apiKeys.monthly_limit_micros, 0),
-          isNear(projectMonths.spent_micros, apiKeys.monthly_limit_micros, percent),
+          or(
+            isNear(projectMonths.spent_micros, apiKeys.monthly_limit_micros, percent),
+            inArray(apiKeys.id, [...ids]),
+          ),
           ACTIVE_ROTATION,
         ),
       );
@@ -168,6 +171,8 @@ export class SqlAlertRecords implements AlertRecords {
         organization_id: alerts.organization_id,
         kind: alerts.kind,
         subject_id: alerts.subject_id,
+        limit_micros: alerts.limit_micros,
+        created_at_ms: alerts.created_at_ms,
       })
       .from(alerts)
       .where(isNull(alerts.ended_at_ms));

@@ -2,6 +2,7 @@ import type { Problems } from '../problems/problems.ts';
 import type { DueAlertMail } from '../store/alert-records.ts';
 import type { Store } from '../store/store.ts';
 import { type Clock, DAY_MS, MINUTE_MS } from '../time/clock.ts';
+import type { LimitRefusals } from './limit-refusals.ts';
 import { watchAlerts } from './watch.ts';
 
 /** The delay of a mail's next try. It is longer than a try, so that no two services send one at the same time. */
@@ -16,6 +17,7 @@ interface AlertRunParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly problems: Problems;
+  readonly limit_refusals: LimitRefusals;
   /** Sends one mail; null where no mail server is set. */
   readonly mail: ((mail: DueAlertMail) => Promise<void>) | null;
 }

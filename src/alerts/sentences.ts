@@ -29,11 +29,11 @@ export function alertTitle(alert: AlertFacts, { money }: AlertFormats): string {
     case 'spend_limit_near':
       return 'A project has used 80% of its spend limit';
     case 'spend_limit_reached':
-      return 'A project has used up its spend limit';
+      return 'A project has reached its spend limit';
     case 'key_spend_limit_near':
       return 'An API key has used 80% of its spend limit';
     case 'key_spend_limit_reached':
-      return 'An API key has used up its spend limit';
+      return 'An API key has reached its spend limit';
     case 'tier_changed':
       return `You are now in Tier ${alert.to_tier}`;
     case 'payment_credited':
@@ -55,7 +55,7 @@ export function alertSentence(alert: AlertFacts, { money, day }: AlertFormats, n
       return `${name} has spent ${amount} of its ${limit} this month.`;
     case 'spend_limit_reached':
     case 'key_spend_limit_reached':
-      return `${name} has spent ${amount} of its ${limit} this month. Its requests are refused until the month ends or you raise the limit.`;
+      return `${name} has spent ${amount} of its ${limit} this month. Requests that cost more than the rest are refused until the month ends or you raise the limit.`;
     case 'tier_changed':
       return (alert.to_tier ?? 0) > (alert.from_tier ?? 0)
         ? `You moved up from Tier ${alert.from_tier}, and your limits are higher.`

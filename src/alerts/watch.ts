@@ -2,14 +2,12 @@ import type { AlertKind, LimitedSpending, OpenAlert } from '../store/alert-recor
 import type { Records, Store } from '../store/store.ts';
 import { type Clock, DAY_MS } from '../time/clock.ts';
 import { monthOf } from '../time/month.ts';
+import type { LimitRefusals } from './limit-refusals.ts';
 import { type RaisedAlert, raiseAlert } from './raise.ts';
 
 /** The share of a spend limit from which its use is near the limit. */
 const NEAR_PERCENT = 80;
-/**
- * The share from which it counts as used up. A request that would exceed the limit is refused, so that the spending of a
- * month ends a little below.
- */
+/** The share from which it counts as reached, also before a request is refused: what is left is next to nothing. */
 const REACHED_PERCENT = 99.5;
 /** The time before a key's end at which members are alerted. A key that was made for less is not announced. */
 const EXPIRY_MS = 7 * DAY_MS;
@@ -21,25 +19,37 @@ const EXPIRY_MS = 7 * DAY_MS;
 export async function watchAlerts({
   store,
   clock,
+  limit_refusals,
 }: {
   readonly store: Store;
   readonly clock: Clock;
+  readonly limit_refusals: LimitRefusals;
 }): Promise<void> {
   const now_ms = clock.now_ms();
-  const { begun, over } = await store.snapshot((records) => changesOf(records, now_ms));
-  if (begun.length === 0 && over.length === 0) return;
-  await store.transaction(async (records) => {
-    // Another service may have written some meanwhile.
-    const changes = await changesOf(records, now_ms);
-    for (const { id } of changes.over) await records.alerts.endAlert(id, now_ms);
-    for (const alert of changes.begun) await raiseAlert(records, alert, now_ms);
-  });
+  const refused_micros = limit_refusals.take();
+  try {
+    const { begun, over } = await store.snapshot((records) => changesOf(records, now_ms, refused_micros));
+    if (begun.length === 0 && over.length === 0) return;
+    await store.transaction(async (records) => {
+      // Another service may have written some meanwhile.
+      const changes = await changesOf(records, now_ms, refused_micros);
+      for (const { id } of changes.over) await records.alerts.endAlert(id, now_ms);
+      for (const alert of changes.begun) await raiseAlert(records, alert, now_ms);
+    });
+  } catch (error) {
+    for (const [subject_id, micros] of refused_micros) limit_refusals.note(subject_id, micros);
+    throw error;
+  }
 }
 
 /** Returns the conditions that have no alert yet, and the open alerts whose condition is over. */
-async function changesOf(records: Pick<Records, 'alerts'>, now_ms: number) {
-  const conditions = await conditionsAt(records, now_ms);
+async function changesOf(
+  records: Pick<Records, 'alerts'>,
+  now_ms: number,
+  refused_micros: ReadonlyMap<string, number>,
+) {
   const open = await records.alerts.openAlerts();
+  const conditions = await conditionsAt(records, { now_ms, refused_micros, open });
   const lasting = new Set(conditions.map(identityOf));
   const known = new Set(open.map(identityOf));
   return {
@@ -48,14 +58,31 @@ async function changesOf(records: Pick<Records, 'alerts'>, now_ms: number) {
   };
 }
 
-function identityOf({ organization_id, kind, subject_id }: Omit<OpenAlert, 'id'>): string {
+function identityOf({
+  organization_id,
+  kind,
+  subject_id,
+}: Pick<OpenAlert, 'organization_id' | 'kind' | 'subject_id'>): string {
   return `${organization_id} ${kind} ${subject_id}`;
 }
 
-async function conditionsAt({ alerts }: Pick<Records, 'alerts'>, now_ms: number): Promise<RaisedAlert[]> {
+/** What has happened up to now, beside what the database says of credit and spending. */
+interface Situation {
+  readonly now_ms: number;
+  /** The smallest refused cost of projects and keys whose limit has refused a request since the last look. */
+  readonly refused_micros: ReadonlyMap<string, number>;
+  readonly open: readonly OpenAlert[];
+}
+
+async function conditionsAt(
+  { alerts }: Pick<Records, 'alerts'>,
+  situation: Situation,
+): Promise<RaisedAlert[]> {
+  const { now_ms, refused_micros, open } = situation;
   const low = await alerts.organizationsWithLowCredit();
-  const projects = await alerts.projectsNearLimit(monthOf(now_ms), NEAR_PERCENT);
-  const keys = await alerts.keysNearLimit(monthOf(now_ms), NEAR_PERCENT);
+  const of_interest = [...refused_micros.keys(), ...open.map(({ subject_id }) => subject_id)];
+  const projects = await alerts.projectSpending(monthOf(now_ms), NEAR_PERCENT, of_interest);
+  const keys = await alerts.keySpending(monthOf(now_ms), NEAR_PERCENT, of_interest);
   const expiring = await alerts.keysExpiring(now_ms, now_ms + EXPIRY_MS);
   return [
     ...low.map(({ id, credit_micros, credit_alert_micros }) => ({
@@ -65,8 +92,8 @@ async function conditionsAt({ alerts }: Pick<Records, 'alerts'>, now_ms: number)
       amount_micros: credit_micros,
       limit_micros: credit_alert_micros,
     })),
-    ...projects.map((one) => spendingOf(one, 'spend_limit_near', 'spend_limit_reached')),
-    ...keys.map((one) => spendingOf(one, 'key_spend_limit_near', 'key_spend_limit_reached')),
+    ...projects.flatMap((one) => spendingOf(one, situation, 'spend_limit_near', 'spend_limit_reached')),
+    ...keys.flatMap((one) => spendingOf(one, situation, 'key_spend_limit_near', 'key_spend_limit_reached')),
     ...expiring
       .filter(({ created_at_ms, expires_at_ms }) => expires_at_ms - created_at_ms > EXPIRY_MS)
       .map(({ organization_id, key_id, name, expires_at_ms }) => ({
@@ -79,18 +106,49 @@ async function conditionsAt({ alerts }: Pick<Records, 'alerts'>, now_ms: number)
   ];
 }
 
-/** Returns one of two conditions, so that a limit that is used up at once causes one alert. */
+/**
+ * Returns one of two conditions, so that a limit that is reached at once causes one alert; none for spending that is not
+ * near the limit.
+ */
 function spendingOf(
-  { name, spent_micros, limit_micros, ...of }: LimitedSpending,
+  spending: LimitedSpending,
+  situation: Situation,
   near: AlertKind,
   reached: AlertKind,
-): RaisedAlert {
-  const is_reached = spent_micros >= (limit_micros * REACHED_PERCENT) / 100;
-  return {
-    ...of,
-    kind: is_reached ? reached : near,
-    subject_name: name,
-    amount_micros: spent_micros,
-    limit_micros,
-  };
+): RaisedAlert[] {
+  const { name, spent_micros, limit_micros, ...of } = spending;
+  const is_reached = isReached(spending, situation, reached);
+  if (!is_reached && spent_micros < (limit_micros * NEAR_PERCENT) / 100) return [];
+  return [
+    {
+      ...of,
+      kind: is_reached ? reached : near,
+      subject_name: name,
+      amount_micros: spent_micros,
+      limit_micros,
+    },
+  ];
+}
+
+/**
+ * Returns true if a limit is reached: next to nothing is left, or less than a request costs that was refused for it. A
+ * request that was refused only because others were under way does not count. The alert lasts until the month ends or
+ * the limit changes, because no later request needs to be refused.
+ */
+function isReached(
+  { subject_id, spent_micros, limit_micros }: LimitedSpending,
+  { now_ms, refused_micros, open }: Situation,
+  reached: AlertKind,
+): boolean {
+  return (
+    spent_micros >= (limit_micros * REACHED_PERCENT) / 100 ||
+    spent_micros + (refused_micros.get(subject_id) ?? 0) > limit_micros ||
+    open.some(
+      (alert) =>
+        alert.kind === reached &&
+        alert.subject_id === subject_id &&
+        alert.limit_micros === limit_micros &&
+        monthOf(alert.created_at_ms) === monthOf(now_ms),
+    )
+  );
 }

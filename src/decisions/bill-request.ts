@@ -44,9 +44,12 @@ export async function placeHold(
     const { claim } = admitted;
     const asked = { ...largestCost(admitted), request_id, ...(claim === null ? {} : { claim }) };
     const result = await services.books.hold(asked);
-    return result.held
-      ? { ...admitted, hold: result.hold }
-      : refuse(holdRefused(result, asked.amount_micros));
+    if (result.held) return { ...admitted, hold: result.hold };
+    const { project_id, api_key_id, amount_micros } = asked;
+    const { limit_refusals } = services;
+    if (result.refusal === 'project_spend_limit') limit_refusals.note(project_id, amount_micros);
+    if (result.refusal === 'api_key_spend_limit') limit_refusals.note(api_key_id, amount_micros);
+    return refuse(holdRefused(result, amount_micros));
   } catch (error) {
     return refuse(failed(services, admitted.call, 'hold', 'billing_unavailable', error));
   }

@@ -59,6 +59,8 @@ export interface DecisionServices {
   /** The memory for bodies of requests that wait to be planned; null where there is no room. */
   readonly unplanned_bodies: { reserve(organization_id: string, bytes: number): Disposable | null };
   readonly books: Books;
+  /** Notes a request that the spend limit of a project or key has refused, with its largest cost. */
+  readonly limit_refusals: { note(subject_id: string, amount_micros: number): void };
   /** The queue of requests with an idempotency key. */
   readonly idempotency: { enter(claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyOutcome> };
   /** The models, each with its own engine and queue. */

@@ -36,7 +36,10 @@ export interface Alert extends NewAlert {
 }
 
 /** The condition of an alert that has not ended. */
-export type OpenAlert = Pick<Alert, 'id' | 'organization_id' | 'kind' | 'subject_id'>;
+export type OpenAlert = Pick<
+  Alert,
+  'id' | 'organization_id' | 'kind' | 'subject_id' | 'limit_micros' | 'created_at_ms'
+>;
 
 /** An alert as one of its recipients sees it. */
 export interface ReceivedAlert extends Alert {
@@ -75,10 +78,13 @@ export interface AlertRecords {
   organizationsWithLowCredit(): Promise<
     { readonly id: string; readonly credit_micros: number; readonly credit_alert_micros: number }[]
   >;
-  /** Returns the active projects that have spent at least `percent` of their limit in a UTC month. */
-  projectsNearLimit(month: string, percent: number): Promise<LimitedSpending[]>;
+  /**
+   * Returns the spending of active projects with a limit in a UTC month: of those that have spent at least `percent` of
+   * it, and of those with these ids.
+   */
+  projectSpending(month: string, percent: number, ids: readonly string[]): Promise<LimitedSpending[]>;
   /** Does the same for keys. The subject is the first of a key's rotations, of which one is active. */
-  keysNearLimit(month: string, percent: number): Promise<LimitedSpending[]>;
+  keySpending(month: string, percent: number, ids: readonly string[]): Promise<LimitedSpending[]>;
   /**
    * Returns the active keys that expire after `now_ms` and at `until_ms` or before. A key is not among them if
    * its project has a newer active key of its name that ends later, as after a rotation.

@@ -7,6 +7,7 @@ import { removeMember } from '../../src/accounts/members.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
 import { archiveProject, setSpendLimit } from '../../src/accounts/projects.ts';
 import { setCreditAlert } from '../../src/alerts/credit-alert.ts';
+import { LimitRefusals } from '../../src/alerts/limit-refusals.ts';
 import { markAlertsRead, receivedAlerts } from '../../src/alerts/received.ts';
 import { AlertRuns } from '../../src/alerts/runs.ts';
 import { randomIdentifiers } from '../../src/contract/identifiers.ts';
@@ -54,10 +55,19 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     mails.push(mail);
     return Promise.resolve();
   };
-  const runsOn = (store: Store, mail: ((mail: DueAlertMail) => Promise<void>) | null = keep) =>
-    new AlertRuns({ store, clock, problems: noProblemsExpected, mail });
+  const runsOn = (
+    store: Store,
+    mail: ((mail: DueAlertMail) => Promise<void>) | null = keep,
+    limit_refusals = new LimitRefusals(),
+  ) => new AlertRuns({ store, clock, problems: noProblemsExpected, limit_refusals, mail });
   /** A new service each time, so that nothing is remembered but what is stored. */
   const run = (store = database.store) => runsOn(store).run();
+  /** The same, of a service whose limits have refused requests of these costs. */
+  const runAfterRefusals = async (...refused: [subject_id: string, amount_micros: number][]) => {
+    const limit_refusals = new LimitRefusals();
+    for (const [subject_id, amount_micros] of refused) limit_refusals.note(subject_id, amount_micros);
+    await runsOn(database.store, keep, limit_refusals).run();
+  };
   const setCredit = (micros: number) =>
     database.run(`UPDATE organizations SET credit_micros = ${micros} WHERE id = '${organization_id}'`);
   const setSpent = (micros: number, api_key_id = '') =>
@@ -237,6 +247,33 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     expect(seen).toEqual([[], near, near, both, both]);
   });
 
+  test('a request that costs more than is left of a limit makes it reached, once, until the month ends', async () => {
+    await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
+    await setSpent(6 * DOLLAR);
+    // Others were under way, which held what was left.
+    await runAfterRefusals([project_id, 4 * DOLLAR]);
+    expect(await kindsOf(owner())).toEqual([]);
+    await runAfterRefusals([project_id, 5 * DOLLAR], [project_id, 4 * DOLLAR + 1]);
+    await run();
+    await setSpent(9 * DOLLAR);
+    await run();
+    expect(await kindsOf(owner())).toEqual(['spend_limit_reached']);
+    expect(mails).toHaveLength(PAYERS.length);
+    clock.advance(31 * DAY_MS);
+    await setSpent(8 * DOLLAR);
+    await run();
+    expect(await kindsOf(owner())).toEqual(['spend_limit_near', 'spend_limit_reached']);
+  });
+
+  test('so does a request that the limit of a key refuses, until the limit is raised', async () => {
+    await spendOfLimitedKey(9 * DOLLAR);
+    const { id: key_id } = await limitedKey();
+    await runAfterRefusals([key_id, DOLLAR + 1]);
+    await setKeyLimit(context, owner(), { key_id, monthly_limit_micros: 11 * DOLLAR });
+    await run();
+    expect(await kindsOf(owner())).toEqual(['key_spend_limit_near', 'key_spend_limit_reached']);
+  });
+
   test('a limit of a key is that of all its rotations, alerts once for them, and no more when all are revoked', async () => {
     await spendOfLimitedKey(0);
     const { id: key_id } = await limitedKey();
@@ -292,6 +329,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       store: database.store,
       clock,
       problems: { ...noProblemsExpected, report: (problem) => void reported.push(problem) },
+      limit_refusals: new LimitRefusals(),
       mail: () => Promise.reject(new Error('down')),
     });
     await failing.run();
@@ -318,6 +356,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       store: database.store,
       clock,
       problems: { ...noProblemsExpected, report: (problem) => void reported.push(problem) },
+      limit_refusals: new LimitRefusals(),
       mail: ({ email }) => {
         if (email === 'owner@example.com') return Promise.reject(new Error('refused'));
         sent.push(email);

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
 import { setTierSettings } from '../../../src/accounts/organizations.ts';
+import { setSpendLimit } from '../../../src/accounts/projects.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
+import { expectDecision, expectError } from '../../contract/expectations.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
+import { ask } from '../../support/requests.ts';
 import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addMemberPerson, visit } from './visitor.ts';
@@ -84,6 +88,30 @@ describe.skipIf(program === null)('alerts in the console', () => {
     const mails = made.mails.filter(({ to, subject }) => to === bea.email && subject.startsWith('Credit'));
     expect(mails).toMatchObject([{ subject: 'Credit is below $5.00' }]);
     expect(mails[0]?.text).toContain(`${made.service.server.address}/console/o/${organization_id}/billing`);
+  });
+
+  test('a limit that refuses a request is reached, of a project and of a key, also below 80% of it', async () => {
+    const email = 'dan@example.com';
+    const { organization_id, default_project_id: project_id } = await addPerson(made, { email });
+    await credit(organization_id, 25);
+    const { accounts } = made.service;
+    const keyWith = async (monthly_limit_micros: number | null) =>
+      (await createKey(accounts, OPERATOR, { project_id, name: 'limited', monthly_limit_micros })).key;
+    const free = await keyWith(null);
+    const { usage } = await expectDecision(await ask(made.service, free));
+    const limit_micros = Math.floor(1.5 * usage.cost_usd * DOLLAR);
+    const limited = await keyWith(limit_micros);
+    await expectDecision(await ask(made.service, limited));
+    await expectError(await ask(made.service, limited), 'api_key_spend_limit');
+    await setSpendLimit(accounts, OPERATOR, { project_id, spend_limit_micros: 2 * limit_micros });
+    await expectError(await ask(made.service, free), 'project_spend_limit');
+    await run();
+    await run();
+    const mails = made.mails.filter(({ to, subject }) => to === email && subject.includes('limit'));
+    expect(mails.map(({ subject }) => subject).sort()).toEqual([
+      'A project has reached its spend limit',
+      'An API key has reached its spend limit',
+    ]);
   });
 
   test('alert mails are switched off on the account page, and only there', async () => {
