@@ -177,6 +177,10 @@ describe.skipIf(program === null)('the page of keys', () => {
     await page.reload();
     await page.getByText('You have 100 active keys, which is the limit.').waitFor();
     await page.getByText('To replace one, rotate it and let the old key end at once.').waitFor();
+    const reader = await addMemberPerson(made, organization_id, 'reader');
+    await using other = await visit(browser, made, pathOf(organization_id), { person: reader });
+    await other.page.getByRole('row').nth(1).waitFor();
+    expect(await other.page.getByText('which is the limit').count()).toBe(0);
     expect(await page.getByRole('button', { name: 'Create key' }).isDisabled()).toBe(true);
     // Both keys of a rotation cannot be active: the old one ends at once.
     await page.getByRole('button', { name: 'Rotate Key 7', exact: true }).click();

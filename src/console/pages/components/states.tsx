@@ -48,7 +48,7 @@ export function ErrorState({
 export function ForbiddenState() {
   return (
     <EmptyState title="Your role does not allow this">
-      An owner or admin of the organization can give you another role.
+      An owner of the organization can give you another role.
     </EmptyState>
   );
 }

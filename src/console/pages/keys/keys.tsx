@@ -55,7 +55,7 @@ export default function Keys({ params: { organization_id = '' } }: PageProps) {
       />
       <div class="stack">
         {projects.error !== undefined && <ErrorState error={projects.error} onRetry={projects.reload} />}
-        {keys.data !== undefined && left !== null && left <= FEW_LEFT && (
+        {may('create_keys') && keys.data !== undefined && left !== null && left <= FEW_LEFT && (
           <KeysLeft active_max={keys.data.active_max} left={left} />
         )}
         <Tabs
