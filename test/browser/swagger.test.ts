@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { ConsoleBrowser, VIEWS } from '../console/browser.ts';
+import { ConsoleBrowser, PAGE_VIEWS } from '../console/browser.ts';
 import { chromiumPath } from '../support/chromium.ts';
 import { closeAudited } from '../support/money.ts';
 import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
@@ -22,7 +22,7 @@ describe.skipIf(program === null)('the API reference in a real browser', () => {
     await closeAudited(service);
   });
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))(
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'shows every endpoint, asks no other host for anything, and neither axe nor the browser has something to say: %s',
     async (name, view) => {
       await using opened = await browser.page(view);

@@ -16,7 +16,7 @@ import { type Finished, field, tds, tdsJson } from './support.ts';
 setDefaultTimeout(3 * MODEL_TEST_TIMEOUT_MS);
 
 const ON_CPU = ['--gpu', 'none', '--threads', '1'];
-const CLIENTS = 4;
+const CLIENTS = 2;
 
 const root = temporaryDirectory();
 const data = join(root.path, 'data');

@@ -23,6 +23,15 @@ export const VIEWS: readonly View[] = [
   { ...DESKTOP, name: 'desktop-dark', theme: 'dark' },
 ];
 
+/**
+ * The screens on which each page is looked at: each width and each theme once, because all components are in the
+ * gallery, which is looked at on all screens. Pictures are taken of all.
+ */
+export const PAGE_VIEWS: readonly View[] =
+  process.env.TDS_PHOTOGRAPHS === undefined
+    ? [PHONE, { ...DESKTOP, name: 'desktop-dark', theme: 'dark' }]
+    : VIEWS;
+
 /** How long anything of a page is waited for. A wait that a machine's other work made too long would say nothing of the page. */
 const WAIT_MAX_MS = 60_000;
 

@@ -4,7 +4,7 @@ import { OPERATOR } from '../../../src/access/actor.ts';
 import { createOrganization } from '../../../src/accounts/organizations.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, PAGE_VIEWS } from '../browser.ts';
 import { addPerson, mailedToken, PASSWORD, startTestConsole, type TestConsole } from '../people.ts';
 import { pressOn, typeForm } from './keyboard.ts';
 
@@ -285,7 +285,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     }
   });
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))(
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'each page of sign-in reads well, and breaks no rule of its policy: %s',
     async (name, view) => {
       await using opened = await browser.page(view);

@@ -8,7 +8,7 @@ import { expectDecision, expectError } from '../../contract/expectations.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ask } from '../../support/requests.ts';
-import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, PAGE_VIEWS, PHONE } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
@@ -133,7 +133,7 @@ describe.skipIf(program === null)('alerts in the console', () => {
     await page.getByRole('button', { name: 'Alerts 1 unread' }).waitFor();
   });
 
-  test.each([...VIEWS, { ...PHONE, name: 'narrow', width: 320 }])(
+  test.each([...PAGE_VIEWS, { ...PHONE, name: 'narrow', width: 320 }])(
     '$name: the open list fits the screen',
     async (view) => {
       const person = await addPerson(made, { email: `${view.name}@example.com`, name: 'A'.repeat(60) });

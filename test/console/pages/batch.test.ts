@@ -9,7 +9,7 @@ import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
 import { instantEngine } from '../../support/instant-engine.ts';
 import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { visit } from './visitor.ts';
 
@@ -61,10 +61,10 @@ describe.skipIf(program === null)('the Batch page', () => {
     return person;
   }
 
-  const open = (person: Person, view = VIEWS[2]) =>
+  const open = (person: Person, view: View = DESKTOP) =>
     visit(browser, made, `/console/o/${person.organization_id}/batch`, {
       person,
-      ...(view === undefined ? {} : { view }),
+      view,
     });
   const give = (page: Page, name: string, content: string | Uint8Array) =>
     page.getByLabel('Choose file').setInputFiles({
@@ -286,7 +286,7 @@ describe.skipIf(program === null)('the Batch page', () => {
     expect(opened.complaints).toEqual([]);
   });
 
-  test.each(VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
+  test.each(PAGE_VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
     await using opened = await open(await theVisitor(), view);
     const { page } = opened;
     await page.getByText('Drop a CSV or JSONL file here').waitFor();

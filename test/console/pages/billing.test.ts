@@ -9,7 +9,7 @@ import { SETTINGS, sign, transaction } from '../../payments/paddle-calls.ts';
 import { spend } from '../../payments/support.ts';
 import { chromiumPath, windowedChromiumPath } from '../../support/chromium.ts';
 import { Gate } from '../../support/faults.ts';
-import { ConsoleBrowser, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
+import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { comeBack, LATELY, visit } from './visitor.ts';
 
@@ -264,7 +264,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     await grace.ask(`/console/api/organizations/${organization_id}/top-ups`, {
       body: { amount_micros: 25 * DOLLAR_MICROS },
     });
-    for (const view of VIEWS) {
+    for (const view of PAGE_VIEWS) {
       await using opened = await open(grace, view);
       await opened.page
         .getByText(/requests Default/)

@@ -17,7 +17,7 @@ import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
 import { ALL_TYPES, post } from '../../support/requests.ts';
 import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
 import { keywordEngine } from '../keyword-engine.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { visit } from './visitor.ts';
@@ -69,10 +69,10 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     return { ...person, key };
   }
 
-  const open = (person: Person, view = VIEWS[2]) =>
+  const open = (person: Person, view: View = DESKTOP) =>
     visit(browser, made, `/console/o/${person.organization_id}/evaluate`, {
       person,
-      ...(view === undefined ? {} : { view }),
+      view,
     });
   const give = (page: Page, name: string, content: string) =>
     page.getByLabel('Choose file').setInputFiles({
@@ -335,7 +335,7 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     return visitor;
   };
 
-  test.each(VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
+  test.each(PAGE_VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
     await using opened = await open(await theVisitor(), view);
     const { page } = opened;
     await page.getByText('Drop a CSV or JSONL file here').waitFor();

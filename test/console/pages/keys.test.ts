@@ -8,7 +8,7 @@ import { creditByHand } from '../../../src/payments/credit.ts';
 import { startOfMonth_ms } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post, SMALL_REQUEST } from '../../support/requests.ts';
-import { ConsoleBrowser, PHONE, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, PAGE_VIEWS, PHONE } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { pressOn } from './keyboard.ts';
@@ -329,7 +329,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     expect(opened.complaints).toEqual([]);
   });
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))(
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'axe finds nothing serious, and nothing is wider than the screen: %s',
     async (name, view) => {
       const { accounts } = made.service;

@@ -4,7 +4,7 @@ import { invite } from '../../../src/accounts/invitations.ts';
 import { removeMember } from '../../../src/accounts/members.ts';
 import { ROLES, type Role } from '../../../src/contract/roles.ts';
 import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, PAGE_VIEWS } from '../browser.ts';
 import { addPerson, mailedToken, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addMemberPerson, LATELY, visit } from './visitor.ts';
 
@@ -188,7 +188,7 @@ describe.skipIf(program === null)('the page of members', () => {
         { organization_id, email, role },
       );
     }
-    for (const view of VIEWS) {
+    for (const view of PAGE_VIEWS) {
       await using opened = await visit(browser, made, path, { person: ada, view });
       const { page } = opened;
       await page.getByRole('cell', { name: 'grace@example.com', exact: true }).waitFor();

@@ -14,7 +14,7 @@ import { creditByHand, startTopUp } from '../../../src/payments/credit.ts';
 import { manualProvider } from '../../../src/payments/manual.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { MovableClock } from '../../support/clock.ts';
-import { ConsoleBrowser, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
+import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { visit } from './visitor.ts';
 
@@ -144,9 +144,7 @@ function pathOf(page: (typeof PAGES)[number][0]): string {
 
 describe.skipIf(program === null)('the pages of the operator', () => {
   test.each(PAGES)('%s: reads well, and axe finds nothing serious', async (path, title, text) => {
-    const views =
-      process.env.TDS_PHOTOGRAPHS === undefined ? [PHONE, { ...DESKTOP, theme: 'dark' } as const] : VIEWS;
-    for (const view of views) {
+    for (const view of PAGE_VIEWS) {
       await using opened = await open(ada, pathOf(path), view);
       await heading(opened.page, title);
       await opened.page.getByText(text, { exact: false }).first().waitFor();
@@ -441,7 +439,7 @@ describe.skipIf(program === null)('the pages of the operator', () => {
 describe.skipIf(program === null)('the audit log of an organization', () => {
   const path = () => `/console/o/${acme}/trail`;
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))('reads well: %s', async (name, view) => {
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))('reads well: %s', async (name, view) => {
     await using opened = await open(grace, path(), view);
     await heading(opened.page, 'Audit log');
     await opened.page.getByText('Created an API key.').waitFor();

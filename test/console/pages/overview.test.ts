@@ -7,7 +7,7 @@ import { creditByHand } from '../../../src/payments/credit.ts';
 import { spend } from '../../payments/support.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ask } from '../../support/requests.ts';
-import { ConsoleBrowser, DESKTOP, PHONE, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, PHONE } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { comeBack, visit } from './visitor.ts';
@@ -185,7 +185,7 @@ describe.skipIf(program === null)('the start of the console', () => {
           await spend({ context, db, organization_id, project_id }, cost_micros);
         await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: 600_000 });
       }
-      for (const view of VIEWS) {
+      for (const view of PAGE_VIEWS) {
         await using opened = await visit(browser, made, overviewPath(erin), { person: erin, view });
         await opened.page.getByText(state === 'new' ? 'Three steps' : 'Your first answer came').waitFor();
         if (state === 'used') await opened.page.getByText('$0.53 of $0.60').waitFor();

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, DESKTOP, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { visit } from './visitor.ts';
@@ -33,7 +33,7 @@ describe.skipIf(program === null)('the command palette', () => {
     await made.close();
   });
 
-  const open = async (view = DESKTOP as (typeof VIEWS)[number]) => {
+  const open = async (view: View = DESKTOP) => {
     const path = `/console/o/${ada.organization_id}/overview`;
     const opened = await visit(browser, made, path, { person: ada, view });
     await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -107,7 +107,7 @@ describe.skipIf(program === null)('the command palette', () => {
     expect(await page.getByRole('dialog').isVisible()).toBe(true);
   });
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))(
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'axe finds nothing serious, and it fits the screen: %s',
     async (name, view) => {
       await using opened = await open(view);

@@ -9,7 +9,7 @@ import { projectFile } from '../../../src/files/project-root.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from '../browser.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, PAGE_VIEWS, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { pressOn } from './keyboard.ts';
 import { visit } from './visitor.ts';
@@ -484,7 +484,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(await page.getByRole('link', { name: 'Playground' }).count()).toBe(0);
   });
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))(
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'it reads well with the answers of both modes: %s',
     async (name, view) => {
       await using opened = await openPlayground(owner, view);

@@ -6,7 +6,7 @@ import { archiveProject, createProject, setSpendLimit } from '../../../src/accou
 import { monthOf } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
-import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, PAGE_VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
@@ -151,7 +151,7 @@ describe.skipIf(program === null)('the page of projects', () => {
     }
     const { id } = await createProject(accounts, OPERATOR, { organization_id, name: 'Trial' });
     await archiveProject(accounts, OPERATOR, id);
-    for (const view of VIEWS) {
+    for (const view of PAGE_VIEWS) {
       await using opened = await visit(browser, made, path, { person: ada, view });
       const { page } = opened;
       await page.getByRole('row', { name: 'Support inbox' }).waitFor();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, VIEWS } from '../browser.ts';
+import { ConsoleBrowser, PAGE_VIEWS } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
@@ -67,7 +67,7 @@ describe.skipIf(program === null)("the page of an organization's settings", () =
     expect(opened.complaints).toEqual([]);
   });
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))(
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'axe finds nothing serious, and nothing is wider than the screen: %s',
     async (name, view) => {
       await using opened = await visit(browser, made, path, { person: ada, view });

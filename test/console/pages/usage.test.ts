@@ -7,7 +7,7 @@ import { createProject } from '../../../src/accounts/projects.ts';
 import { DAY_MS } from '../../../src/time/clock.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE, VIEWS, type View } from '../browser.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { carrySession } from './visitor.ts';
@@ -166,7 +166,7 @@ describe.skipIf(program === null)('the usage page', () => {
     },
   );
 
-  test.each(VIEWS.map((view) => [view.name, view] as const))(
+  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'reads well, has nothing serious for axe, and fits the screen: %s',
     async (name, view) => {
       await using opened = await open(ada, '', view);
