@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { availableParallelism } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { IS_UNPACKED, PROJECT_ROOT, projectFile } from '../../src/files/project-root.ts';
 import { AddonUnavailable } from '../errors.ts';
@@ -15,6 +16,8 @@ const SCRIPTS = ['native/addon/build.ts', 'native/addon/llama-sources.ts'].map(p
 /** Built files; not under version control. */
 const BUILD_DIRECTORY = projectFile('build/addon');
 const ADDON_FILE = 'tds-addon.node';
+/** A compiler takes some hundred megabytes. */
+const COMPILERS_MAX = 8;
 
 /** An addon, and the libraries that it was linked against. */
 export interface BuiltAddon {
@@ -77,46 +80,66 @@ function linkFlags(library: LlamaLibrary): string[] {
   ];
 }
 
-async function compile(compiler: string, flags: readonly string[]): Promise<void> {
+async function runCompiler(compiler: string, flags: readonly string[]): Promise<void> {
   const run = Bun.spawn([compiler, ...flags], { stdout: 'pipe', stderr: 'pipe' });
   const [errors, code] = await Promise.all([new Response(run.stderr).text(), run.exited]);
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-/** Resolves with the compiler's flags for llama.cpp's files and Node-API's headers. */
-async function headerFlags(directory: string): Promise<string[]> {
-  const headers = join(directory, 'include');
-  await extractLlamaSources(bundlePath(), headers);
-  const nodeApi = join(dirname(Bun.resolveSync('node-api-headers', PROJECT_ROOT)), 'include');
-  return ['-I', headers, '-I', nodeApi, join(headers, 'unicode-data.cpp')];
+/** Compiles each source to an object beside `directory`'s other files, several at a time. Resolves with their paths. */
+async function compileObjects(
+  compiler: string,
+  flags: readonly string[],
+  sources: readonly string[],
+  directory: string,
+): Promise<string[]> {
+  const objectOf = (source: string) => join(directory, `${basename(source)}.o`);
+  const left = sources.values();
+  const compileNext = async () => {
+    for (const source of left) await runCompiler(compiler, [...flags, '-c', source, '-o', objectOf(source)]);
+  };
+  const processes = Math.min(availableParallelism(), COMPILERS_MAX);
+  const ended = await Promise.allSettled(Array.from({ length: processes }, compileNext));
+  for (const each of ended) if (each.status === 'rejected') throw each.reason;
+  return sources.map(objectOf);
 }
 
 /**
- * Compiles and links the addon's sources, except those in `without`, to a file of `directory`. Resolves with its path.
- * Rejects with `AddonUnavailable`.
+ * Compiles and links the addon's sources, except those in `without`, and more of the caller's, to a file of `directory`.
+ * Resolves with its path. Rejects with `AddonUnavailable`.
  */
 export async function compileSources(
   directory: string,
   file: string,
   library: LlamaLibrary,
-  { flags, without = [] }: { readonly flags: readonly string[]; readonly without?: readonly string[] },
+  given: {
+    readonly flags: readonly string[];
+    readonly without?: readonly string[];
+    readonly more?: readonly string[];
+  },
 ): Promise<string> {
+  const { flags, without = [], more = [] } = given;
   const compiler = requireCompiler();
   const names = await sourceFiles();
   const sources = names.filter((name) => name.endsWith('.cpp') && !without.includes(name));
+  const headers = join(directory, 'include');
+  await extractLlamaSources(bundlePath(), headers);
+  const node_api = join(dirname(Bun.resolveSync('node-api-headers', PROJECT_ROOT)), 'include');
+  const objects = await compileObjects(
+    compiler,
+    [
+      '-std=c++17',
+      // libllama has the same table of characters as `unicode-data.cpp`. As visible symbols, the two would be merged and
+      // constructed twice.
+      '-fvisibility=hidden',
+      ...flags,
+      ...['-I', headers, '-I', node_api],
+    ],
+    [join(headers, 'unicode-data.cpp'), ...sources.map((name) => join(SOURCES, name)), ...more],
+    directory,
+  );
   const path = join(directory, file);
-  await compile(compiler, [
-    '-std=c++17',
-    // libllama has the same table of characters as `unicode-data.cpp`. As visible symbols, the two would be merged and
-    // constructed twice.
-    '-fvisibility=hidden',
-    ...flags,
-    ...(await headerFlags(directory)),
-    ...sources.map((name) => join(SOURCES, name)),
-    ...linkFlags(library),
-    '-o',
-    path,
-  ]);
+  await runCompiler(compiler, [...flags, ...objects, ...linkFlags(library), '-o', path]);
   return path;
 }
 
@@ -151,7 +174,9 @@ async function buildInPlace(target: string, library: LlamaLibrary, is_broken: bo
   try {
     const built = join(directory, 'built');
     await mkdir(built);
-    await sync(await compileAddon(built, library));
+    const path = join(built, ADDON_FILE);
+    await rename(await compileAddon(directory, library), path);
+    await sync(path);
     await sync(built);
     if (is_broken || !isWritten(join(target, ADDON_FILE))) await moveAway(target, directory);
     await rename(built, target).catch((error: unknown) => {

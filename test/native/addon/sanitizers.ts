@@ -25,8 +25,9 @@ for (const sanitizer of SANITIZERS) {
   const program = await compileSources(directory.path, `stress-${sanitizer}`, library, {
     flags: [
       ...['-O1', '-g', '-fno-omit-frame-pointer', `-fsanitize=${sanitizer}`],
-      ...['-I', projectFile('native/addon/src'), join(import.meta.dir, 'stress.cpp')],
+      ...['-I', projectFile('native/addon/src')],
     ],
+    more: [join(import.meta.dir, 'stress.cpp')],
     without: ['addon.cpp', 'javascript_values.cpp'],
   });
   process.stdout.write(`-fsanitize=${sanitizer}\n`);
