@@ -66,7 +66,7 @@ function identityOf({
   return `${organization_id} ${kind} ${subject_id}`;
 }
 
-/** What has happened up to now, beside what the database says of credit and spending. */
+/** The facts that decide beside the stored credit and spending. */
 interface Situation {
   readonly now_ms: number;
   /** The smallest refused cost of projects and keys whose limit has refused a request since the last look. */
@@ -106,10 +106,7 @@ async function conditionsAt(
   ];
 }
 
-/**
- * Returns one of two conditions, so that a limit that is reached at once causes one alert; none for spending that is not
- * near the limit.
- */
+/** Returns at most one of two conditions, so that a limit that is reached at once causes one alert. */
 function spendingOf(
   spending: LimitedSpending,
   situation: Situation,
