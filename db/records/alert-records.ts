@@ -18,6 +18,7 @@ import {
   sql,
 } from 'drizzle-orm';
 import type {
+  AlertKind,
   AlertRecords,
   DueAlertMail,
   ExpiringKey,
@@ -100,7 +101,13 @@ export class SqlAlertRecords implements AlertRecords {
         ),
       )
       .groupBy(projects.organization_id, projects.id, projects.name, projects.spend_limit_micros)
-      .having(or(isNear(SPENT, projects.spend_limit_micros, percent), inArray(projects.id, [...ids])));
+      .having(
+        or(
+          isNear(SPENT, projects.spend_limit_micros, percent),
+          inArray(projects.id, [...ids]),
+          inArray(projects.id, this.#withOpen('spend_limit_reached')),
+        ),
+      );
     return rows.flatMap(limited);
   }
 
@@ -126,11 +133,20 @@ export class SqlAlertRecords implements AlertRecords {
           or(
             isNear(projectMonths.spent_micros, apiKeys.monthly_limit_micros, percent),
             inArray(apiKeys.id, [...ids]),
+            inArray(apiKeys.id, this.#withOpen('key_spend_limit_reached')),
           ),
           ACTIVE_ROTATION,
         ),
       );
     return rows.flatMap(limited);
+  }
+
+  /** Selects what an open alert of that kind is about. */
+  #withOpen(kind: AlertKind) {
+    return this.#executor
+      .select({ subject_id: alerts.subject_id })
+      .from(alerts)
+      .where(and(isNull(alerts.ended_at_ms), eq(alerts.kind, kind)));
   }
 
   async keysExpiring(now_ms: number, until_ms: number): Promise<ExpiringKey[]> {

@@ -78,11 +78,11 @@ async function conditionsAt(
   { alerts }: Pick<Records, 'alerts'>,
   situation: Situation,
 ): Promise<RaisedAlert[]> {
-  const { now_ms, refused_micros, open } = situation;
+  const { now_ms, refused_micros } = situation;
   const low = await alerts.organizationsWithLowCredit();
-  const of_interest = [...refused_micros.keys(), ...open.map(({ subject_id }) => subject_id)];
-  const projects = await alerts.projectSpending(monthOf(now_ms), NEAR_PERCENT, of_interest);
-  const keys = await alerts.keySpending(monthOf(now_ms), NEAR_PERCENT, of_interest);
+  const refused = [...refused_micros.keys()];
+  const projects = await alerts.projectSpending(monthOf(now_ms), NEAR_PERCENT, refused);
+  const keys = await alerts.keySpending(monthOf(now_ms), NEAR_PERCENT, refused);
   const expiring = await alerts.keysExpiring(now_ms, now_ms + EXPIRY_MS);
   return [
     ...low.map(({ id, credit_micros, credit_alert_micros }) => ({

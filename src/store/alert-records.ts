@@ -79,8 +79,8 @@ export interface AlertRecords {
     { readonly id: string; readonly credit_micros: number; readonly credit_alert_micros: number }[]
   >;
   /**
-   * Returns the spending in a UTC month of active projects with a limit. They have spent at least `percent` of it, or
-   * their id is among `ids`.
+   * Returns the spending in a UTC month of active projects with a limit. They have spent at least `percent` of it, have an
+   * open alert that it is reached, or their id is among `ids`.
    */
   projectSpending(month: string, percent: number, ids: readonly string[]): Promise<LimitedSpending[]>;
   /** Does the same for keys. The subject is the first of a key's rotations, of which one is active. */
