@@ -129,8 +129,10 @@ describe('GET /v1/models/{id}, an addition', () => {
   test('who asks for models that there are not spends refusals of the key, not of the address', async () => {
     const { key } = await addAccount(service);
     const statuses = new Set<number>();
-    for (let asked = 0; asked < 10_000 && !statuses.has(429); asked += 1) {
-      statuses.add((await show(key, 'nothing')).status);
+    // Thousands of requests one after the other would take minutes on a busy machine.
+    for (let asked = 0; asked < 10_000 && !statuses.has(429); asked += 100) {
+      const shown = await Promise.all(Array.from({ length: 100 }, () => show(key, 'nothing')));
+      for (const { status } of shown) statuses.add(status);
     }
     expect([...statuses]).toEqual([404, 429]);
     expect((await show((await addAccount(service)).key, 'decision-1')).status).toBe(200);
