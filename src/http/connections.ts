@@ -27,7 +27,7 @@ export interface Connection {
  * The open connections. Above the limit of its address a new one is closed at once. Above the limit of all,
  * the one that has waited longest for its client makes room. Therefore clients that are silent, send half a
  * body or do not read a response lock nobody out. A known client's connection is closed only when it is idle
- * and no unknown one waits, and a connection that yields likewise.
+ * and no unknown one waits. A connection with closable work is closed only when none waits, too.
  */
 export class Connections {
   readonly #open = new Set<Connection>();
@@ -36,8 +36,8 @@ export class Connections {
    * first.
    */
   readonly #waiting = new Set<Connection>();
-  /** The connections that make room when none waits, longest first: idle ones of known clients, yielding ones. */
-  readonly #last = new Set<Connection>();
+  /** The connections that make room when none waits, longest first: idle ones of known clients, closable work. */
+  readonly #closed_last = new Set<Connection>();
   readonly #by_address = new Map<string, number>();
   #is_draining = false;
 
@@ -89,13 +89,13 @@ export class Connections {
   /** Notes that the service works for the connection, which no longer waits for its client. */
   work(connection: Connection): void {
     this.#waiting.delete(connection);
-    this.#last.delete(connection);
+    this.#closed_last.delete(connection);
   }
 
-  /** Notes that the service works for the connection, and that it makes room all the same when none waits. */
-  yield(connection: Connection): void {
+  /** Notes that the service works for the connection, which still makes room when none waits. */
+  workClosable(connection: Connection): void {
     this.work(connection);
-    if (this.#open.has(connection)) this.#last.add(connection);
+    if (this.#open.has(connection)) this.#closed_last.add(connection);
   }
 
   /** Counts a request that is answered. */
@@ -105,7 +105,7 @@ export class Connections {
     connection.unread_since_ms = null;
     if (connection.requests > 0 || !this.#open.has(connection)) return;
     if (this.#is_draining) this.#close(connection);
-    else if (connection.is_known) this.#last.add(connection);
+    else if (connection.is_known) this.#closed_last.add(connection);
     else this.wait(connection);
   }
 
@@ -140,7 +140,7 @@ export class Connections {
   #makeRoom(total: number): boolean {
     // There may be more than one, if the limit was lowered.
     while (this.#open.size >= total) {
-      const connection = firstOf(this.#waiting) ?? firstOf(this.#last);
+      const connection = firstOf(this.#waiting) ?? firstOf(this.#closed_last);
       if (connection === undefined) return false;
       this.#close(connection);
     }

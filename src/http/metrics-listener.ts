@@ -48,18 +48,20 @@ export async function startMetricsListener(
       keepAliveTimeout: IDLE_MS,
       connectionsCheckingInterval: CHECK_MS,
     },
-    (message, reply) => {
+    async (message, reply) => {
       const connection = sockets.of(message.socket);
       // Silent connections make room before it. It never keeps others away, however many read at the same time.
-      if (connection !== undefined) connections.yield(connection);
-      const answered = answer(read, message, reply).catch((error: unknown) => {
+      if (connection !== undefined) connections.workClosable(connection);
+      try {
+        await answer(read, message, reply);
+      } catch (error) {
         problems.report({ request_id: null, step: 'http', code: null, error });
         // A partly sent response cannot be taken back.
         if (reply.headersSent) reply.destroy();
         else write(reply, 500, 'The metrics cannot be read.\n');
-      });
-      // It waits for its client from then on, so that one that does not read the response keeps no connection.
-      void answered.then(() => connection !== undefined && connections.wait(connection));
+      }
+      // It waits for its client from now on, so that one that does not read the response keeps no connection.
+      if (connection !== undefined) connections.wait(connection);
     },
   );
   server.on('connection', (socket) => sockets.open(socket));

@@ -446,7 +446,7 @@ describe('the listener', () => {
     ['do not end their request', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n'],
     ['do not end a body', 'POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1'],
     ['are kept open', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-    ['do not read answers', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100)],
+    ['do not read answers', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(200)],
   ])('connections that %s keep nobody from the metrics', async (_, bytes) => {
     // Of its own, because `fetch` would take a connection that another test left open, and that makes room here.
     const listener = await startMetricsListener(
