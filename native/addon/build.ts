@@ -86,7 +86,7 @@ async function runCompiler(compiler: string, flags: readonly string[]): Promise<
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
-/** Compiles each source to an object beside `directory`'s other files, several at a time. Resolves with their paths. */
+/** Compiles each source to an object in `directory`, several at a time. Resolves with their paths. */
 async function compileObjects(
   compiler: string,
   flags: readonly string[],

@@ -265,7 +265,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     expect(await kindsOf(owner())).toEqual(['spend_limit_near', 'spend_limit_reached']);
   });
 
-  test('so does a request that the limit of a key refuses, until the limit is raised', async () => {
+  test('a request that costs more than is left of the limit of a key makes it reached, until the limit is raised', async () => {
     await spendOfLimitedKey(9 * DOLLAR);
     const { id: key_id } = await limitedKey();
     await runAfterRefusals([key_id, DOLLAR + 1]);
