@@ -23,8 +23,8 @@ import type {
 } from '../src/store/payment-records.ts';
 
 /**
- * All tables of the service, as the queries of `db/records/` see them in either database. PostgreSQL's migrations are
- * made of them, and a test holds `db/sqlite/schema.ts` equal. Times are Unix milliseconds (`_ms`), money is integer
+ * All tables of the service, as the queries of `db/records/` see them in either database. The migrations of both are
+ * made of them, those of SQLite through `db/sqlite/schema.ts`. Times are Unix milliseconds (`_ms`), money is integer
  * micro-dollars (`_micros`).
  */
 
@@ -556,7 +556,7 @@ export const auditCheckpoints = pgTable(
     last_entry_id: integer().notNull(),
     /** The number of the last usage row. */
     last_usage_row_id: integer().notNull(),
-    /** Always null. PostgreSQL never reuses a row number, as SQLite may. */
+    /** The request of that row in SQLite, where a rebuilt file has other rowids; null in PostgreSQL. */
     last_usage_request_id: text(),
     checked_at_ms: integer().notNull(),
     /** The time of the last audit of everything. */

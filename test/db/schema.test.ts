@@ -1,12 +1,16 @@
 import { expect, test } from 'bun:test';
-import { is } from 'drizzle-orm';
-import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
+import { is, type SQL } from 'drizzle-orm';
+import { getTableConfig, SQLiteSyncDialect, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import * as schema from '../../db/sqlite/schema.ts';
 import { addAccount, TemporaryDatabase } from '../ledger/support.ts';
 
 const TABLES = Object.values(schema)
   .filter((value) => is(value, SQLiteTable))
   .map((table) => getTableConfig(table));
+
+const DIALECT = new SQLiteSyncDialect();
+/** A condition as it is written. */
+const written = (condition: SQL) => DIALECT.sqlToQuery(condition).sql;
 
 interface TableListRow {
   readonly name: string;
@@ -63,23 +67,23 @@ test.each(TABLES.map((table) => [table.name, table] as const))(
     using file = new TemporaryDatabase();
     const client = file.db.$client;
     const references = client
-      .query<{ from: string; table: string; to: string }, [string]>(
-        'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)',
+      .query<{ from: string; table: string; to: string; on_delete: string }, [string]>(
+        'SELECT "from", "table", "to", lower(on_delete) AS on_delete FROM pragma_foreign_key_list(?)',
       )
       .all(name)
-      .map(({ from, table: target, to }) => `${from} → ${target}.${to}`);
+      .map(({ from, table: target, to, on_delete }) => `${from} → ${target}.${to} (${on_delete})`);
     expect(references.sort()).toEqual(
       table.foreignKeys
         .map((key) => {
           const { columns, foreignTable, foreignColumns } = key.reference();
-          return `${columns[0]?.name} → ${getTableConfig(foreignTable).name}.${foreignColumns[0]?.name}`;
+          return `${columns[0]?.name} → ${getTableConfig(foreignTable).name}.${foreignColumns[0]?.name} (${key.onDelete})`;
         })
         .sort(),
     );
 
     const indexes = client
-      .query<{ name: string; unique: number; partial: number }, [string]>(
-        `SELECT name, "unique", partial FROM pragma_index_list(?) WHERE origin = 'c'`,
+      .query<{ name: string; unique: number; sql: string }, [string]>(
+        `SELECT name, "unique", sql FROM pragma_index_list(?) JOIN sqlite_schema USING (name) WHERE origin = 'c'`,
       )
       .all(name)
       .map((index) => {
@@ -87,7 +91,8 @@ test.each(TABLES.map((table) => [table.name, table] as const))(
           .query<{ name: string }, [string]>('SELECT name FROM pragma_index_info(?) ORDER BY seqno')
           .all(index.name)
           .map((column) => column.name);
-        return { name: index.name, columns, unique: index.unique === 1, partial: index.partial === 1 };
+        const where = / WHERE (.+)$/s.exec(index.sql)?.[1];
+        return { name: index.name, columns, unique: index.unique === 1, where };
       });
     const columnName = (column: unknown) =>
       typeof column === 'object' && column !== null && 'name' in column ? column.name : undefined;
@@ -96,11 +101,16 @@ test.each(TABLES.map((table) => [table.name, table] as const))(
         name: config.name,
         columns: config.columns.map(columnName),
         unique: config.unique,
-        partial: config.where !== undefined,
+        where: config.where === undefined ? undefined : written(config.where),
       })),
       ...table.columns
         .filter((column) => column.isUnique)
-        .map((column) => ({ name: column.uniqueName, columns: [column.name], unique: true, partial: false })),
+        .map((column) => ({
+          name: column.uniqueName,
+          columns: [column.name],
+          unique: true,
+          where: undefined,
+        })),
     ];
     const byName = (one: { name: string | undefined }, other: { name: string | undefined }) =>
       String(one.name).localeCompare(String(other.name));
@@ -109,9 +119,9 @@ test.each(TABLES.map((table) => [table.name, table] as const))(
     const { sql } = client
       .query<{ sql: string }, [string]>("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?")
       .get(name) ?? { sql: '' };
-    expect([...sql.matchAll(/CONSTRAINT "(\w+)" CHECK/g)].map(([, check]) => check).sort()).toEqual(
-      table.checks.map((check) => check.name).sort(),
-    );
+    expect(sql.match(/CONSTRAINT "\w+" CHECK/g) ?? []).toHaveLength(table.checks.length);
+    for (const { name: check, value } of table.checks)
+      expect(sql).toContain(`CONSTRAINT "${check}" CHECK(${written(value)})`);
   },
 );
 

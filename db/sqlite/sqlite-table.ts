@@ -1,0 +1,141 @@
+import { type ColumnBaseConfig, type ColumnDataType, getTableColumns, type SQL, sql } from 'drizzle-orm';
+import { getTableConfig, type PgColumn, PgDialect, type PgTable } from 'drizzle-orm/pg-core';
+import {
+  check,
+  index,
+  integer,
+  primaryKey,
+  real,
+  type SQLiteColumn,
+  type SQLiteColumnBuilderBase,
+  type SQLiteTable,
+  type SQLiteTableWithColumns,
+  sqliteTable,
+  text,
+  type UpdateDeleteAction,
+  uniqueIndex,
+} from 'drizzle-orm/sqlite-core';
+
+/** The column that numbers the rows of some tables in PostgreSQL. In SQLite it is the rowid. */
+const ROW_NUMBER = 'row_id';
+
+/** The parts of a column's type that both dialects have. */
+type SharedParts = keyof ColumnBaseConfig<ColumnDataType, string> | 'generated';
+
+/** The type of a table of `db/tables.ts` in SQLite's dialect. */
+type SqliteTableOf<T extends PgTable> = SQLiteTableWithColumns<{
+  name: T['_']['name'];
+  schema: undefined;
+  dialect: 'sqlite';
+  columns: {
+    [Key in Exclude<keyof T['_']['columns'], typeof ROW_NUMBER>]: SQLiteColumn<
+      Pick<T['_']['columns'][Key]['_'], SharedParts>
+    >;
+  };
+}>;
+
+/** A builder of a column of any type. */
+interface AnyBuilder extends SQLiteColumnBuilderBase {
+  default(value: unknown): unknown;
+  notNull(): unknown;
+  primaryKey(): unknown;
+  references(column: () => SQLiteColumn, actions: { onDelete: UpdateDeleteAction }): unknown;
+  unique(name: string | undefined): unknown;
+}
+
+const POSTGRES = new PgDialect();
+
+/** The tables that are made so far, for references to them. */
+const made = new Map<PgTable, SQLiteTable>();
+
+/**
+ * Returns a table of `db/tables.ts` in SQLite's dialect: its columns without the number of a row, and its keys,
+ * references, indexes and checks. The compiler takes the type of the columns from the table, because they are made at
+ * run time. Throws a `TypeError` for a column of a type that SQLite's tables do not have.
+ */
+export function sqliteTableOf<T extends PgTable>(table: T): SqliteTableOf<T>;
+export function sqliteTableOf(table: PgTable): SQLiteTable {
+  const result: SQLiteTable = sqliteTable(getTableConfig(table).name, buildersOf(table), () =>
+    constraintsOf(table, (name) => columnOf(result, name)),
+  );
+  made.set(table, result);
+  return result;
+}
+
+function buildersOf(table: PgTable): Record<string, AnyBuilder> {
+  const { columns, foreignKeys } = getTableConfig(table);
+  const builders: Record<string, AnyBuilder> = {};
+  for (const column of columns) if (column.name !== ROW_NUMBER) builders[column.name] = builderOf(column);
+  for (const { reference, onDelete = 'no action' } of foreignKeys) {
+    const { columns: from, foreignTable, foreignColumns } = reference();
+    const builder = builders[from[0]?.name ?? ''];
+    builder?.references(() => columnOf(made.get(foreignTable), foreignColumns[0]?.name), { onDelete });
+  }
+  return builders;
+}
+
+/** Returns the primary key of several columns, the indexes and the checks. */
+function constraintsOf(table: PgTable, columnNamed: (name: unknown) => SQLiteColumn) {
+  const { primaryKeys, indexes, checks } = getTableConfig(table);
+  const columnsNamed = ([first, ...others]: unknown[]): [SQLiteColumn, ...SQLiteColumn[]] => [
+    columnNamed(first),
+    ...others.map(columnNamed),
+  ];
+  return [
+    ...primaryKeys.map(({ columns }) => primaryKey({ columns: columnsNamed(columns.map(nameOf)) })),
+    ...indexes
+      .map(({ config }) => ({ ...config, names: config.columns.map(nameOf) }))
+      .filter(({ names }) => !names.includes(ROW_NUMBER))
+      .map(({ name = '', unique, names, where }) => {
+        const builder = (unique ? uniqueIndex : index)(name).on(...columnsNamed(names));
+        return where === undefined ? builder : builder.where(inSqlite(where));
+      }),
+    ...checks.map(({ name, value }) => check(name, inSqlite(value))),
+  ];
+}
+
+/** Returns a column's builder, which lacks only its references. */
+function builderOf(column: PgColumn): AnyBuilder {
+  const builder = builderOfType(column);
+  if (column.primary) builder.primaryKey();
+  if (column.notNull) builder.notNull();
+  if (column.default !== undefined) builder.default(column.default);
+  if (column.isUnique) builder.unique(column.uniqueName);
+  return builder;
+}
+
+function builderOfType(column: PgColumn): AnyBuilder {
+  const type = column.getSQLType();
+  switch (type) {
+    case 'text COLLATE "C"':
+      return text();
+    case 'jsonb':
+      return text({ mode: 'json' });
+    case 'boolean':
+      return integer({ mode: 'boolean' });
+    case 'double precision':
+      return real();
+    case 'bigint':
+      return column.generatedIdentity === undefined
+        ? integer()
+        : integer().primaryKey({ autoIncrement: true });
+    default:
+      throw new TypeError(`SQLite's tables have no columns such as ${column.name}, which is a ${type}`);
+  }
+}
+
+function nameOf(column: object): unknown {
+  return 'name' in column ? column.name : undefined;
+}
+
+function columnOf(table: SQLiteTable | undefined, name: unknown): SQLiteColumn {
+  const column = table === undefined ? undefined : getTableColumns(table)[String(name)];
+  if (column === undefined) throw new TypeError(`there is no column ${name}`);
+  return column;
+}
+
+/** Returns a condition in SQLite's words: it has a function for the one cast of a check. */
+function inSqlite(condition: SQL): SQL {
+  const { sql: written } = POSTGRES.sqlToQuery(condition);
+  return sql.raw(written.replace(/("\w+"\."\w+")::json IS NOT NULL/, 'json_valid($1)'));
+}
