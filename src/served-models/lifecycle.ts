@@ -94,6 +94,8 @@ const DOUBTFUL_MS = 60_000;
 const PROBE_MS = 120_000;
 /** The longest wait for an engine to close, which may hang, before the next one is opened. */
 const CLOSE_MS = 30_000;
+/** The time from the readiness of both modes to the measurement of the speed, which is not to delay the first requests. */
+const SPEED_DELAY_MS = 5_000;
 /** The most engines that one request is moved to after the work of others has broken one. */
 const ENGINES_PER_REQUEST = 3;
 
@@ -189,7 +191,7 @@ export class ModelLifecycle {
     this.#restartIdle();
   }
 
-  /** Returns the speed on this machine, which is measured once both modes are ready; undefined before. */
+  /** Returns the speed on this machine, which is measured soon after both modes are ready; undefined before. */
   speed(): EngineSpeed | undefined {
     return this.#speed;
   }
@@ -454,11 +456,13 @@ export class ModelLifecycle {
     }
     this.#warm_up_ms = this.#now_ms() - loaded.since_ms;
     loaded.consistent_ready = true;
-    void this.#measureSpeed(loaded);
+    if (loaded.engine.measureSpeed === undefined) return;
+    this.#schedule(() => void this.#measureSpeed(loaded), SPEED_DELAY_MS);
   }
 
-  /** Measures the engine beside its first requests. Never rejects: without a speed, limits are constants. */
+  /** Measures the engine beside its requests. Never rejects: without a speed, limits are constants. */
   async #measureSpeed(loaded: Loaded): Promise<void> {
+    if (loaded.is_retired) return;
     try {
       this.#speed = (await loaded.engine.measureSpeed?.()) ?? this.#speed;
     } catch (error) {

@@ -208,6 +208,10 @@ describe('loading', () => {
     const open = (around: (engine: DecisionEngine) => DecisionEngine) => {
       const lifecycle = new ModelLifecycle({
         onProblem: (step) => problems.push(step),
+        schedule: (callback) => {
+          queueMicrotask(callback);
+          return () => {};
+        },
         openPlanner: async () => {
           const planner = await openPlanner({
             model_path: path,
