@@ -61,9 +61,18 @@ bool Decoder::on_abort(void * data) { return static_cast<Decoder *>(data)->share
 void Decoder::warm_up() {
     batch_.start_sequences({0});
     for (uint32_t i = 0; i < TILE_CELLS; i++) batch_.add_token(0, static_cast<int32_t>(i), i + 1 == TILE_CELLS);
+    const size_t computed = shared_.kernels ? shared_.kernels->computed() : 0;
     if (!decode()) throw std::runtime_error("the model could not be evaluated");
     readout_.learn();
+    minimum_tokens_ = minimum_tokens(shared_.kernels ? shared_.kernels->computed() - computed : 0);
     cells_.learn_reservations();
+}
+
+size_t Decoder::minimum_tokens(size_t own_operations) const {
+    if (shared_.on_gpu) return 0;
+    // Our kernels compute each row by itself. They leave products of a single one to ggml.
+    const bool are_ours = readout_.stops_at_hidden() && own_operations == readout_.operations_by_rows();
+    return are_ours ? 2 : TILE_CELLS;
 }
 
 bool Decoder::can_start(const Task & task) const {
@@ -174,12 +183,12 @@ void Decoder::count_batch() const {
 
 bool Decoder::run_batch() {
     count_batch();
-    shared_.counters->filler_tokens += batch_.add_padding(options_.minimum_tokens, cells_.padding_sequence());
+    shared_.counters->filler_tokens += batch_.add_padding(minimum_tokens_, cells_.padding_sequence());
     const bool has_fault = options_.fault_token >= 0 && batch_.has_token(options_.fault_token);
     if (has_fault || llama_decode(context_.get(), batch_.view()) != 0) return false;
     llama_synchronize(context_.get());
     if (!readout_.has_states(batch_.output_count())) return false;
-    if (options_.minimum_tokens > 0) cells_.remove_padding();
+    if (minimum_tokens_ > 0) cells_.remove_padding();
     check_faults();
     readout_.read(context_.get(), batch_);
     return true;

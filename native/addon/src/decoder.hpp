@@ -8,6 +8,7 @@
 
 #include "batch_composer.hpp"
 #include "decode_batch.hpp"
+#include "kernel_backend.hpp"
 #include "kv_cells.hpp"
 #include "llama.h"
 #include "prefix_cache.hpp"
@@ -25,8 +26,6 @@ struct DecoderOptions {
     uint32_t batch_tokens = 0;
     /** Another plan is started while fewer tokens than these wait to be decoded. */
     uint32_t fill_tokens = 0;
-    /** A decode of fewer tokens is padded. */
-    uint32_t minimum_tokens = 0;
     /** As in `KvCellsOptions`. */
     bool aligned = false;
     /** One plan at a time, and one branch a decode: no decode depends on anything but its own prefix and branch. */
@@ -41,6 +40,8 @@ struct DecoderOptions {
 struct DecoderShared {
     llama_model * model = nullptr;
     OutputMatrix * output_matrix = nullptr;
+    /** Null where ggml computes everything. */
+    const KernelBackend * kernels = nullptr;
     PrefixCache * prefixes = nullptr;
     Counters * counters = nullptr;
     /** Set when the evaluator closes, so that a running decode stops soon. */
@@ -105,6 +106,8 @@ class Decoder {
     static bool on_abort(void * decoder);
     Context create_context();
     void warm_up();
+    /** Returns the least tokens of a decode whose bits do not depend on their number. */
+    size_t minimum_tokens(size_t own_operations) const;
     void restore_prefix(RunningPlan & plan);
     void keep_prefix(const RunningPlan & plan);
     void start_wave(RunningPlan & plan);
@@ -120,6 +123,8 @@ class Decoder {
     const DecoderShared shared_;
     const DecoderOptions options_;
     const uint32_t outputs_limit_;
+    /** A decode of fewer tokens is padded. */
+    size_t minimum_tokens_ = 0;
     Readout readout_;
     Context context_;
     KvCells cells_;

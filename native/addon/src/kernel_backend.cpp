@@ -17,7 +17,7 @@ namespace tds {
 
 namespace {
 
-/** ggml computes products with a single column; decoders always pad to more (`DecodeBatch::add_padding`). */
+/** ggml computes products with a single column; decoders pad to more (`DecodeBatch::add_padding`). */
 constexpr int64_t COLUMNS_MIN = 2;
 
 /** One step of a graph. All threads run it at once, each with its own number. */
@@ -83,6 +83,7 @@ struct KernelBackend::State {
     const ggml_tensor * quantized = nullptr;
     /** One for each thread. */
     std::vector<attention::Scratch> scratches;
+    size_t computed = 0;
     ggml_backend_reg registry = {};
     ggml_backend_device device = {};
 
@@ -145,8 +146,11 @@ struct KernelBackend::State {
             for (int i = 0; i < ggml_graph_n_nodes(graph); i++) {
                 const ggml_tensor * node = ggml_graph_node(graph, i);
                 if ((node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0) continue;
-                if (node->op == GGML_OP_MUL_MAT) add_product(node, steps);
-                if (node->op == GGML_OP_FLASH_ATTN_EXT) add_attention(node, steps);
+                const bool is_product = node->op == GGML_OP_MUL_MAT;
+                const bool is_attention = node->op == GGML_OP_FLASH_ATTN_EXT;
+                if (is_product) add_product(node, steps);
+                if (is_attention) add_attention(node, steps);
+                if (is_product || is_attention) computed++;
             }
             if (steps.empty()) return GGML_STATUS_SUCCESS;
             if (cpu) return run_on_threads(steps);
@@ -261,6 +265,8 @@ ggml_guid_t guid() {
 
 KernelBackend::KernelBackend(std::unique_ptr<State> state) : state_(std::move(state)) {}
 KernelBackend::~KernelBackend() = default;
+
+size_t KernelBackend::computed() const { return state_->computed; }
 
 std::unique_ptr<KernelBackend> KernelBackend::create(Instructions instructions, int threads, ggml_threadpool_t pool) {
     const q8::Kernel * kernel = q8::kernel_of(instructions);

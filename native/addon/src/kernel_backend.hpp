@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "ggml-cpu.h"
@@ -25,6 +26,9 @@ class KernelBackend {
     ~KernelBackend();
     KernelBackend(const KernelBackend &) = delete;
     KernelBackend & operator=(const KernelBackend &) = delete;
+
+    /** Returns the number of operations that it has computed. */
+    size_t computed() const;
 
     /**
      * Registers the device with ggml for as long as this lives. llama.cpp gives every context all registered devices,

@@ -26,7 +26,6 @@ bool fills_decodes(const ModelOptions & options, bool on_gpu) { return on_gpu ||
 /** Returns the options that both decoders share. */
 DecoderOptions common_options(const ModelOptions & options, bool on_gpu) {
     DecoderOptions common;
-    common.minimum_tokens = on_gpu ? 0 : TILE_CELLS;
     common.aligned = !on_gpu && !options.deterministic;
     common.separate = options.deterministic;
     common.fault_token = options.fault_token;
@@ -75,6 +74,7 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
     DecoderShared shared;
     shared.model = model_.get();
     shared.output_matrix = &output_matrix_;
+    shared.kernels = kernels_.get();
     shared.prefixes = &prefixes_;
     shared.counters = &counters;
     shared.closing = &closing;

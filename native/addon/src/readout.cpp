@@ -13,6 +13,32 @@ constexpr const char * LOGITS_NODE = "result_output";
 
 bool is_named(const ggml_tensor * node, const char * name) { return std::strcmp(node->name, name) == 0; }
 
+/** Returns true if ggml computes each row of the result by itself, whatever their number. */
+bool is_row_by_row(const ggml_tensor * node) {
+    switch (node->op) {
+        case GGML_OP_NONE:
+        case GGML_OP_VIEW:
+        case GGML_OP_RESHAPE:
+        case GGML_OP_PERMUTE:
+        case GGML_OP_TRANSPOSE:
+        case GGML_OP_CONT:
+        case GGML_OP_CPY:
+        case GGML_OP_GET_ROWS:
+        case GGML_OP_SET_ROWS:
+        case GGML_OP_ADD:
+        case GGML_OP_MUL:
+        case GGML_OP_SCALE:
+        case GGML_OP_NORM:
+        case GGML_OP_RMS_NORM:
+        case GGML_OP_ROPE:
+        case GGML_OP_UNARY:
+        case GGML_OP_GLU:
+            return true;
+        default:
+            return false;
+    }
+}
+
 /** Returns the distinct token ids of all reads, ascending. */
 std::vector<int32_t> wanted_tokens(const std::vector<BatchRead> & reads) {
     std::vector<int32_t> wanted;
@@ -40,7 +66,7 @@ void Readout::observe(llama_context_params & params) {
 bool Readout::on_node(ggml_tensor * node, bool ask, void * data) {
     Readout & readout = *static_cast<Readout *>(data);
     if (ask) {
-        if (!readout.stops_at_hidden_ && is_named(node, LOGITS_NODE)) readout.inspect_output(node);
+        if (!readout.stops_at_hidden_) readout.inspect(node);
         return readout.stops_at_hidden_ && is_named(node, HIDDEN_NODE);
     }
     readout.hidden_.resize(static_cast<size_t>(ggml_nelements(node)));
@@ -49,7 +75,11 @@ bool Readout::on_node(ggml_tensor * node, bool ask, void * data) {
     return false;
 }
 
-void Readout::inspect_output(const ggml_tensor * node) {
+void Readout::inspect(const ggml_tensor * node) {
+    if (!is_named(node, LOGITS_NODE)) {
+        operations_by_rows_ += is_row_by_row(node) ? 0 : 1;
+        return;
+    }
     matrix_ = node->src[0];
     is_plain_product_ = node->op == GGML_OP_MUL_MAT && node->src[1] && is_named(node->src[1], HIDDEN_NODE) &&
                         matrix_->ne[0] == embedding_ && matrix_->ne[1] == vocabulary_;

@@ -27,6 +27,10 @@ class Readout {
     void observe(llama_context_params & params);
     /** Decides, after the first decode, if later graphs are stopped. */
     void learn();
+    /** Returns true if later graphs stop before the logits, whose product llama.cpp computes otherwise. */
+    bool stops_at_hidden() const { return stops_at_hidden_; }
+    /** Returns how many operations before the logits ggml computes by kernels that depend on the number of rows. */
+    size_t operations_by_rows() const { return operations_by_rows_; }
 
     /** Returns the device of the output matrix; null if the logits are more than a product with it. */
     ggml_backend_dev_t device() const;
@@ -37,7 +41,7 @@ class Readout {
 
   private:
     static bool on_node(ggml_tensor * node, bool ask, void * readout);
-    void inspect_output(const ggml_tensor * node);
+    void inspect(const ggml_tensor * node);
     void read_context(llama_context * context, const DecodeBatch & batch) const;
     void read_hidden(const DecodeBatch & batch) const;
 
@@ -48,6 +52,8 @@ class Readout {
     const ggml_tensor * matrix_ = nullptr;
     bool is_plain_product_ = false;
     bool stops_at_hidden_ = false;
+    /** Counted in the first decode. */
+    size_t operations_by_rows_ = 0;
     /** The hidden states at which the last graph stopped. */
     std::vector<float> hidden_;
 };

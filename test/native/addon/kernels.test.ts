@@ -75,6 +75,39 @@ describeAddon("the addon's kernels", () => {
     await Promise.all([llama, ...evaluators].map((evaluator) => evaluator.close()));
   });
 
+  test.each([
+    ['by our kernels', { width: 192, heads: 4, cache_heads: 2, hidden: 160, quantized: true }, true],
+    [
+      'where attention is ggml’s',
+      { width: 96, heads: 4, cache_heads: 1, hidden: 128, quantized: true },
+      false,
+    ],
+    [
+      'where products are ggml’s',
+      { width: 64, heads: 4, cache_heads: 4, hidden: 96, quantized: false },
+      false,
+    ],
+  ] as const)('short plans get the same bits alone as with others: %s', async (_, shape, are_ours) => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'tiny.gguf');
+    await writeTinyModel(path, { ...TINY_MARKERS, shape });
+    for (const kernels of [undefined, 'none'] as const) {
+      const evaluator = await open(path, 1, kernels);
+      const plans = Array.from({ length: 40 }, (_none, seed) =>
+        filledPlan(seed, { prefix: seed % 7, branches: [1 + (seed % 13)] }),
+      );
+      const alone = [];
+      for (const each of plans) alone.push(await evaluator.evaluate(each, { scope: 'alone' }));
+      // Only a plan of one token is padded where the kernels of a batch do not depend on its size.
+      const is_filled = evaluator.stats().filler_tokens > plans.length;
+      const with_own = (await instructionsHere()).length > 0 && !servesAmx();
+      expect(is_filled).toBe(!(are_ours && kernels === undefined && with_own));
+      const together = plans.map((each) => evaluator.evaluate(each, { scope: 'together' }));
+      expect(await Promise.all(together)).toEqual(alone);
+      await evaluator.close();
+    }
+  });
+
   test('compute by the best instructions that the CPU has, and not where they are switched off', async () => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, 'tiny.gguf');
