@@ -20,7 +20,16 @@ export async function installPythonProgram(
   if (!(await succeeds([python, '-m', 'venv', environment]))) {
     throw new PythonMissing('python3 cannot make a virtual environment.');
   }
-  const pip = [join(environment, 'bin', 'python'), '-m', 'pip', 'install', '--quiet', '--quiet'];
+  // Python compiles what it imports, which is a small part of what is installed.
+  const pip = [
+    join(environment, 'bin', 'python'),
+    '-m',
+    'pip',
+    'install',
+    '--quiet',
+    '--quiet',
+    '--no-compile',
+  ];
   if (!(await succeeds([...pip, ...packages]))) {
     throw new PythonMissing(`${packages.join(' and ')} cannot be installed from PyPI.`);
   }

@@ -9,7 +9,7 @@ import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { ROOT } from '../../architecture/source-files.ts';
 import { MAIN } from '../../support/program.ts';
 import { PythonMissing } from '../../support/python-program.ts';
-import { PYTHON, runPython, TRAINING } from './support.ts';
+import { PYTHON, PYTHON_ENVIRONMENT, runPython, TRAINING } from './support.ts';
 
 /**
  * Trains as a person would who has nothing but PyPI: the base, twenty steps on forty records, a stop in the middle, the
@@ -61,7 +61,8 @@ async function environment(): Promise<string> {
   mkdirSync(folder, { recursive: true });
   await install([PYTHON, '-m', 'venv', '--clear', folder]);
   const wheels = (await isReachable(CPU_WHEELS)) ? ['--extra-index-url', CPU_WHEELS] : [];
-  await install([python, '-m', 'pip', 'install', '--quiet', ...wheels, ...dependencies]);
+  // Compiling all of PyTorch takes longer than what is imported of it.
+  await install([python, '-m', 'pip', 'install', '--quiet', '--no-compile', ...wheels, ...dependencies]);
   await Bun.write(ready, '');
   return python;
 }
@@ -125,7 +126,7 @@ async function training(python: string, args: readonly string[]): Promise<string
 /** Trains until the first step is done, asks the run to stop, and waits for its checkpoint. */
 async function stoppedTraining(python: string, args: readonly string[]): Promise<void> {
   const child = Bun.spawn([python, '-m', 'decision_training', ...args], {
-    env: { ...process.env, PYTHONPATH: TRAINING, PYTHONDONTWRITEBYTECODE: '1' },
+    env: PYTHON_ENVIRONMENT,
     stdout: 'pipe',
     stderr: 'inherit',
   });

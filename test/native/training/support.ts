@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT } from '../../architecture/source-files.ts';
 
@@ -21,14 +22,24 @@ export interface PythonRun {
   readonly stderr: string;
 }
 
-/** Runs Python with the training code on its path, and leaves no compiled files in the checkout. */
+/**
+ * The environment of Python with the training code on its path. Compiled files are kept outside of the checkout, for
+ * the next run.
+ */
+export const PYTHON_ENVIRONMENT = {
+  ...process.env,
+  PYTHONPATH: TRAINING,
+  PYTHONPYCACHEPREFIX: join(tmpdir(), 'tds-compiled-python'),
+};
+
+/** Runs Python with the training code on its path. */
 export async function runPython(
   python: string,
   args: readonly string[],
   stdin: string | null = null,
 ): Promise<PythonRun> {
   const child = Bun.spawn([python, ...args], {
-    env: { ...process.env, PYTHONPATH: TRAINING, PYTHONDONTWRITEBYTECODE: '1' },
+    env: PYTHON_ENVIRONMENT,
     stdin: stdin === null ? 'ignore' : new Blob([stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
