@@ -35,7 +35,8 @@ export const PAGE_VIEWS: readonly View[] =
 /** How long anything of a page is waited for. A wait that a machine's other work made too long would say nothing of the page. */
 const WAIT_MAX_MS = 60_000;
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
+/** Nothing is drawn by a GPU, so its process would only cost CPU time. */
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--in-process-gpu', '--disable-dev-shm-usage'];
 
 const Findings = Type.Object({
   violations: Type.Array(
