@@ -34,9 +34,9 @@ class DecodeBatch {
     /** Adds a read of the token that is added next. */
     void add_read(Task & task, const Read & read);
     /**
-     * Fills the batch up to `minimum` tokens, and to two outputs if it has one. ggml uses other kernels, with other
-     * bits, for small batches: its CPU attention below 64 rows, its product for one row. Returns how many tokens were
-     * added.
+     * Fills the batch up to `minimum` tokens, and to two outputs if it has one (`KernelBackend::COLUMNS_MIN`). ggml uses
+     * other kernels, with other bits, for small batches: its CPU attention below 64 rows, its product for one row.
+     * Returns how many tokens were added.
      */
     size_t add_padding(size_t minimum, llama_seq_id sequence);
 

@@ -70,9 +70,9 @@ void Decoder::warm_up() {
 
 size_t Decoder::minimum_tokens(size_t own_operations) const {
     if (shared_.on_gpu) return 0;
-    // Our kernels compute each row by itself. They leave products of a single one to ggml.
-    const bool are_ours = readout_.stops_at_hidden() && own_operations == readout_.operations_by_rows();
-    return are_ours ? 2 : TILE_CELLS;
+    // Our kernels compute each row by itself, whatever the number of rows.
+    const bool are_ours = readout_.stops_at_hidden() && own_operations == readout_.size_dependent_operations();
+    return are_ours ? KernelBackend::COLUMNS_MIN : TILE_CELLS;
 }
 
 bool Decoder::can_start(const Task & task) const {

@@ -106,7 +106,10 @@ class Decoder {
     static bool on_abort(void * decoder);
     Context create_context();
     void warm_up();
-    /** Returns the least tokens of a decode whose bits do not depend on their number. */
+    /**
+     * Returns the tokens to which smaller decodes are padded; 0 for no padding. Our kernels computed `own_operations`
+     * of the first decode.
+     */
     size_t minimum_tokens(size_t own_operations) const;
     void restore_prefix(RunningPlan & plan);
     void keep_prefix(const RunningPlan & plan);

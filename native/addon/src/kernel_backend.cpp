@@ -17,9 +17,6 @@ namespace tds {
 
 namespace {
 
-/** ggml computes products with a single column; decoders pad to more (`DecodeBatch::add_padding`). */
-constexpr int64_t COLUMNS_MIN = 2;
-
 /** One step of a graph. All threads run it at once, each with its own number. */
 using Step = std::function<void(int thread, int threads)>;
 
@@ -83,6 +80,7 @@ struct KernelBackend::State {
     const ggml_tensor * quantized = nullptr;
     /** One for each thread. */
     std::vector<attention::Scratch> scratches;
+    /** Counted by each kernel. */
     size_t computed = 0;
     ggml_backend_reg registry = {};
     ggml_backend_device device = {};
@@ -106,6 +104,7 @@ struct KernelBackend::State {
     }
 
     void add_product(const ggml_tensor * node, std::vector<Step> & steps) {
+        computed++;
         const ggml_tensor * values = node->src[1];
         // Consecutive products often have the same activations, which are quantized once.
         if (quantized != values) {
@@ -129,6 +128,7 @@ struct KernelBackend::State {
     }
 
     void add_attention(const ggml_tensor * node, std::vector<Step> & steps) {
+        computed++;
         steps.push_back([this, operands = attention_operands(node)](int thread, int threads) {
             // Later rows see more cells, so pieces go to the threads in rotation to balance the work.
             for (size_t piece = static_cast<size_t>(thread); piece < attention::pieces(operands);
@@ -146,11 +146,8 @@ struct KernelBackend::State {
             for (int i = 0; i < ggml_graph_n_nodes(graph); i++) {
                 const ggml_tensor * node = ggml_graph_node(graph, i);
                 if ((node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0) continue;
-                const bool is_product = node->op == GGML_OP_MUL_MAT;
-                const bool is_attention = node->op == GGML_OP_FLASH_ATTN_EXT;
-                if (is_product) add_product(node, steps);
-                if (is_attention) add_attention(node, steps);
-                if (is_product || is_attention) computed++;
+                if (node->op == GGML_OP_MUL_MAT) add_product(node, steps);
+                if (node->op == GGML_OP_FLASH_ATTN_EXT) add_attention(node, steps);
             }
             if (steps.empty()) return GGML_STATUS_SUCCESS;
             if (cpu) return run_on_threads(steps);
@@ -246,7 +243,7 @@ bool supports_operation(ggml_backend_dev_t, const ggml_tensor * operation) {
         case GGML_OP_MUL_MAT: {
             const ggml_tensor * values = operation->src[1];
             return is_matrix_of_weights(operation->src[0]) && values->type == GGML_TYPE_F32 &&
-                   ggml_is_matrix(values) && values->nb[0] == sizeof(float) && operation->ne[1] >= COLUMNS_MIN &&
+                   ggml_is_matrix(values) && values->nb[0] == sizeof(float) && operation->ne[1] >= KernelBackend::COLUMNS_MIN &&
                    !is_output(operation);
         }
         case GGML_OP_FLASH_ATTN_EXT:

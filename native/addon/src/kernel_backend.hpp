@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "ggml-cpu.h"
@@ -26,6 +27,9 @@ class KernelBackend {
     ~KernelBackend();
     KernelBackend(const KernelBackend &) = delete;
     KernelBackend & operator=(const KernelBackend &) = delete;
+
+    /** ggml computes products with fewer columns, whose bits differ. */
+    static constexpr int64_t COLUMNS_MIN = 2;
 
     /** Returns the number of operations that it has computed. */
     size_t computed() const;

@@ -66,7 +66,7 @@ void Readout::observe(llama_context_params & params) {
 bool Readout::on_node(ggml_tensor * node, bool ask, void * data) {
     Readout & readout = *static_cast<Readout *>(data);
     if (ask) {
-        if (!readout.stops_at_hidden_) readout.inspect(node);
+        if (!readout.has_learned_) readout.inspect(node);
         return readout.stops_at_hidden_ && is_named(node, HIDDEN_NODE);
     }
     readout.hidden_.resize(static_cast<size_t>(ggml_nelements(node)));
@@ -77,7 +77,7 @@ bool Readout::on_node(ggml_tensor * node, bool ask, void * data) {
 
 void Readout::inspect(const ggml_tensor * node) {
     if (!is_named(node, LOGITS_NODE)) {
-        operations_by_rows_ += is_row_by_row(node) ? 0 : 1;
+        size_dependent_operations_ += is_row_by_row(node) ? 0 : 1;
         return;
     }
     matrix_ = node->src[0];
@@ -86,6 +86,7 @@ void Readout::inspect(const ggml_tensor * node) {
 }
 
 void Readout::learn() {
+    has_learned_ = true;
     stops_at_hidden_ = is_plain_product_ && OutputMatrix::can_read(matrix_);
     if (stops_at_hidden_) shared_matrix_.set_matrix(matrix_);
 }

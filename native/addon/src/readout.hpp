@@ -27,10 +27,13 @@ class Readout {
     void observe(llama_context_params & params);
     /** Decides, after the first decode, if later graphs are stopped. */
     void learn();
-    /** Returns true if later graphs stop before the logits, whose product llama.cpp computes otherwise. */
+    /** Returns true if later graphs stop before the logits. If false, llama.cpp computes them too. */
     bool stops_at_hidden() const { return stops_at_hidden_; }
-    /** Returns how many operations before the logits ggml computes by kernels that depend on the number of rows. */
-    size_t operations_by_rows() const { return operations_by_rows_; }
+    /**
+     * Returns the number of operations before the logits whose bits would depend on the number of rows if ggml computed
+     * them.
+     */
+    size_t size_dependent_operations() const { return size_dependent_operations_; }
 
     /** Returns the device of the output matrix; null if the logits are more than a product with it. */
     ggml_backend_dev_t device() const;
@@ -52,8 +55,9 @@ class Readout {
     const ggml_tensor * matrix_ = nullptr;
     bool is_plain_product_ = false;
     bool stops_at_hidden_ = false;
+    bool has_learned_ = false;
     /** Counted in the first decode. */
-    size_t operations_by_rows_ = 0;
+    size_t size_dependent_operations_ = 0;
     /** The hidden states at which the last graph stopped. */
     std::vector<float> hidden_;
 };
