@@ -1,6 +1,7 @@
 import { is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import * as schema from './sqlite/schema.ts';
+import { ROW_NUMBER } from './sqlite/sqlite-table.ts';
 
 /** The JSON type that carries a column's values from one database to the other. */
 export type ColumnKind = 'integer' | 'real' | 'text' | 'boolean' | 'json';
@@ -25,8 +26,6 @@ export interface CopiedTable {
 /** A row by its columns. */
 export type CopiedRow = Readonly<Record<string, unknown>>;
 
-/** The row's number: a column in PostgreSQL, the rowid in SQLite. */
-export const ROW_NUMBER = 'row_id';
 /** The tables whose numbers are copied: an audit continues from them, and new keys are found by them. */
 const NUMBERED_BESIDE = ['usage_records', 'api_keys'];
 

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import type { AuditReport } from '../../src/store/audit-report.ts';
-import { type CopiedRow, type CopiedTable, ROW_NUMBER } from '../copied-tables.ts';
+import type { CopiedRow, CopiedTable } from '../copied-tables.ts';
 import {
   type CopySource,
   type CopyTarget,
@@ -12,6 +12,7 @@ import {
 } from '../copy-database.ts';
 import { runAudit } from './audit.ts';
 import type { Db } from './connection.ts';
+import { ROW_NUMBER } from './sqlite-table.ts';
 
 /** The largest number of rows in memory at once. */
 const BATCH_ROWS = 2_000;

@@ -17,7 +17,7 @@ import {
 } from 'drizzle-orm/sqlite-core';
 
 /** The column that numbers the rows of some tables in PostgreSQL. In SQLite it is the rowid. */
-const ROW_NUMBER = 'row_id';
+export const ROW_NUMBER = 'row_id';
 
 /** The parts of a column's type that both dialects have. */
 type SharedParts = keyof ColumnBaseConfig<ColumnDataType, string> | 'generated';
@@ -51,7 +51,8 @@ const made = new Map<PgTable, SQLiteTable>();
 /**
  * Returns a table of `db/tables.ts` in SQLite's dialect: its columns without the number of a row, and its keys,
  * references, indexes and checks. The compiler takes the type of the columns from the table, because they are made at
- * run time. Throws a `TypeError` for a column of a type that SQLite's tables do not have.
+ * run time. Throws a `TypeError` for what no table has so far: columns of other types, unique constraints and
+ * references of several columns, and changes that a reference passes on.
  */
 export function sqliteTableOf<T extends PgTable>(table: T): SqliteTableOf<T>;
 export function sqliteTableOf(table: PgTable): SQLiteTable {
@@ -63,13 +64,17 @@ export function sqliteTableOf(table: PgTable): SQLiteTable {
 }
 
 function buildersOf(table: PgTable): Record<string, AnyBuilder> {
-  const { columns, foreignKeys } = getTableConfig(table);
+  const { columns, foreignKeys, uniqueConstraints, name } = getTableConfig(table);
+  if (uniqueConstraints.length > 0)
+    throw new TypeError(`a unique constraint of ${name} is not made for SQLite`);
   const builders: Record<string, AnyBuilder> = {};
   for (const column of columns) if (column.name !== ROW_NUMBER) builders[column.name] = builderOf(column);
-  for (const { reference, onDelete = 'no action' } of foreignKeys) {
+  for (const { reference, onDelete = 'no action', onUpdate = 'no action' } of foreignKeys) {
     const { columns: from, foreignTable, foreignColumns } = reference();
     const builder = builders[from[0]?.name ?? ''];
-    builder?.references(() => columnOf(made.get(foreignTable), foreignColumns[0]?.name), { onDelete });
+    if (builder === undefined || from.length !== 1 || onUpdate !== 'no action')
+      throw new TypeError(`a reference of ${name} is not made for SQLite`);
+    builder.references(() => columnOf(made.get(foreignTable), foreignColumns[0]?.name), { onDelete });
   }
   return builders;
 }
@@ -129,7 +134,9 @@ function nameOf(column: object): unknown {
 }
 
 function columnOf(table: SQLiteTable | undefined, name: unknown): SQLiteColumn {
-  const column = table === undefined ? undefined : getTableColumns(table)[String(name)];
+  if (table === undefined)
+    throw new TypeError('db/sqlite/schema.ts lacks a table that another one refers to');
+  const column = getTableColumns(table)[String(name)];
   if (column === undefined) throw new TypeError(`there is no column ${name}`);
   return column;
 }
