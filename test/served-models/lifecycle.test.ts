@@ -203,13 +203,20 @@ describe('loading', () => {
     expect(lifecycle.engineIfLoaded()).toBe(await lifecycle.ready('fast'));
   });
 
-  test('the speed is measured after both modes are ready, and a failure to do so is only reported', async () => {
+  test('the speed is measured 5 s after both modes are ready, unless the engine is gone, and a failure to do so is only reported', async () => {
     const problems: string[] = [];
+    /** The measurements that wait for their time. */
+    const due: (() => void)[] = [];
+    const isDue = async (lifecycle: ModelLifecycle) => {
+      await lifecycle.ready('fast');
+      await lifecycle.consistentStarted();
+      expect([due.length, lifecycle.speed()]).toEqual([1, undefined]);
+    };
     const open = (around: (engine: DecisionEngine) => DecisionEngine) => {
       const lifecycle = new ModelLifecycle({
         onProblem: (step) => problems.push(step),
-        schedule: (callback) => {
-          queueMicrotask(callback);
+        schedule: (callback, delay_ms) => {
+          if (delay_ms === 5_000) due.push(callback);
           return () => {};
         },
         openPlanner: async () => {
@@ -230,22 +237,34 @@ describe('loading', () => {
       return lifecycle;
     };
     const measured = open((engine) => engine);
-    await measured.ready('fast');
+    await isDue(measured);
+    due.pop()?.();
     await eventually(() => measured.speed() !== undefined);
     const { ms_per_token = 0, ms_per_pair = 0 } = measured.speed() ?? {};
     expect(ms_per_token >= 0 && ms_per_pair > 0 && Number.isFinite(ms_per_token + ms_per_pair)).toBe(true);
     expect(problems).toEqual([]);
-    const broken = open((engine) => ({
+    let measurements = 0;
+    const unmeasurable = (engine: DecisionEngine): DecisionEngine => ({
       facts: engine.facts,
       plan: (asked) => engine.plan(asked),
       evaluate: (plan, options) => engine.evaluate(plan, options),
-      measureSpeed: () => Promise.reject(new EvaluationFailed('no number')),
+      measureSpeed: () => {
+        measurements += 1;
+        return Promise.reject(new EvaluationFailed('no number'));
+      },
       close: () => engine.close(),
-    }));
-    await broken.ready('fast');
+    });
+    const broken = open(unmeasurable);
+    await isDue(broken);
+    due.pop()?.();
     await eventually(() => problems.length > 0);
     expect([problems, broken.speed()]).toEqual([['model_warm_up'], undefined]);
     expect(Number.isFinite(await broken.use('consistent', (engine) => ask(engine, 'consistent')))).toBe(true);
+    const closed = open(unmeasurable);
+    await isDue(closed);
+    await closed.close();
+    due.pop()?.();
+    expect([measurements, problems]).toEqual([1, ['model_warm_up']]);
   });
 
   test('consistent mode comes after fast mode, and until then is refused with a time', async () => {

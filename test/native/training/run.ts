@@ -9,7 +9,7 @@ import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { ROOT } from '../../architecture/source-files.ts';
 import { MAIN } from '../../support/program.ts';
 import { PythonMissing } from '../../support/python-program.ts';
-import { PYTHON, PYTHON_ENVIRONMENT, runPython, TRAINING } from './support.ts';
+import { PYTHON, pythonEnvironment, runPython, TRAINING } from './support.ts';
 
 /**
  * Trains as a person would who has nothing but PyPI: the base, twenty steps on forty records, a stop in the middle, the
@@ -126,7 +126,7 @@ async function training(python: string, args: readonly string[]): Promise<string
 /** Trains until the first step is done, asks the run to stop, and waits for its checkpoint. */
 async function stoppedTraining(python: string, args: readonly string[]): Promise<void> {
   const child = Bun.spawn([python, '-m', 'decision_training', ...args], {
-    env: PYTHON_ENVIRONMENT,
+    env: pythonEnvironment(),
     stdout: 'pipe',
     stderr: 'inherit',
   });

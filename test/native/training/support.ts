@@ -23,14 +23,13 @@ export interface PythonRun {
 }
 
 /**
- * The environment of Python with the training code on its path. Compiled files are kept outside of the checkout, for
- * the next run.
+ * Returns the environment of Python with the training code on its path. Compiled files are kept outside of the
+ * checkout, for the next run.
  */
-export const PYTHON_ENVIRONMENT = {
-  ...process.env,
-  PYTHONPATH: TRAINING,
-  PYTHONPYCACHEPREFIX: join(tmpdir(), 'tds-compiled-python'),
-};
+export function pythonEnvironment(): Record<string, string | undefined> {
+  const PYTHONPYCACHEPREFIX = join(tmpdir(), `tds-compiled-python-${process.getuid?.()}`);
+  return { ...process.env, PYTHONPATH: TRAINING, PYTHONPYCACHEPREFIX };
+}
 
 /** Runs Python with the training code on its path. */
 export async function runPython(
@@ -39,7 +38,7 @@ export async function runPython(
   stdin: string | null = null,
 ): Promise<PythonRun> {
   const child = Bun.spawn([python, ...args], {
-    env: PYTHON_ENVIRONMENT,
+    env: pythonEnvironment(),
     stdin: stdin === null ? 'ignore' : new Blob([stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
