@@ -51,8 +51,8 @@ const made = new Map<PgTable, SQLiteTable>();
 /**
  * Returns a table of `db/tables.ts` in SQLite's dialect: its columns without the number of a row, and its keys,
  * references, indexes and checks. The compiler takes the type of the columns from the table, because they are made at
- * run time. Throws a `TypeError` for what no table has so far: columns of other types, unique constraints and
- * references of several columns, and changes that a reference passes on.
+ * run time. Throws a `TypeError` for what no table has so far. That is a column of another type, a unique constraint of
+ * the table, and a reference of several columns or with `onUpdate`.
  */
 export function sqliteTableOf<T extends PgTable>(table: T): SqliteTableOf<T>;
 export function sqliteTableOf(table: PgTable): SQLiteTable {
