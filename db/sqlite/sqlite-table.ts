@@ -1,4 +1,11 @@
-import { type ColumnBaseConfig, type ColumnDataType, getTableColumns, type SQL, sql } from 'drizzle-orm';
+import {
+  type ColumnBaseConfig,
+  type ColumnDataType,
+  getTableColumns,
+  getTableName,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { getTableConfig, type PgColumn, PgDialect, type PgTable } from 'drizzle-orm/pg-core';
 import {
   check,
@@ -56,7 +63,7 @@ const made = new Map<PgTable, SQLiteTable>();
  */
 export function sqliteTableOf<T extends PgTable>(table: T): SqliteTableOf<T>;
 export function sqliteTableOf(table: PgTable): SQLiteTable {
-  const result: SQLiteTable = sqliteTable(getTableConfig(table).name, buildersOf(table), () =>
+  const result: SQLiteTable = sqliteTable(getTableName(table), buildersOf(table), () =>
     constraintsOf(table, (name) => columnOf(result, name)),
   );
   made.set(table, result);
