@@ -207,7 +207,7 @@ describe('loading', () => {
     const problems: string[] = [];
     /** The measurements that wait for their time. */
     const due: (() => void)[] = [];
-    const isDue = async (lifecycle: ModelLifecycle) => {
+    const expectDue = async (lifecycle: ModelLifecycle) => {
       await lifecycle.ready('fast');
       await lifecycle.consistentStarted();
       expect([due.length, lifecycle.speed()]).toEqual([1, undefined]);
@@ -237,7 +237,7 @@ describe('loading', () => {
       return lifecycle;
     };
     const measured = open((engine) => engine);
-    await isDue(measured);
+    await expectDue(measured);
     due.pop()?.();
     await eventually(() => measured.speed() !== undefined);
     const { ms_per_token = 0, ms_per_pair = 0 } = measured.speed() ?? {};
@@ -255,13 +255,13 @@ describe('loading', () => {
       close: () => engine.close(),
     });
     const broken = open(unmeasurable);
-    await isDue(broken);
+    await expectDue(broken);
     due.pop()?.();
     await eventually(() => problems.length > 0);
     expect([problems, broken.speed()]).toEqual([['model_warm_up'], undefined]);
     expect(Number.isFinite(await broken.use('consistent', (engine) => ask(engine, 'consistent')))).toBe(true);
     const closed = open(unmeasurable);
-    await isDue(closed);
+    await expectDue(closed);
     await closed.close();
     due.pop()?.();
     expect([measurements, problems]).toEqual([1, ['model_warm_up']]);

@@ -243,8 +243,8 @@ bool supports_operation(ggml_backend_dev_t, const ggml_tensor * operation) {
         case GGML_OP_MUL_MAT: {
             const ggml_tensor * values = operation->src[1];
             return is_matrix_of_weights(operation->src[0]) && values->type == GGML_TYPE_F32 &&
-                   ggml_is_matrix(values) && values->nb[0] == sizeof(float) && operation->ne[1] >= KernelBackend::COLUMNS_MIN &&
-                   !is_output(operation);
+                   ggml_is_matrix(values) && values->nb[0] == sizeof(float) &&
+                   operation->ne[1] >= KernelBackend::COLUMNS_MIN && !is_output(operation);
         }
         case GGML_OP_FLASH_ATTN_EXT:
             return is_plain_attention(operation);
