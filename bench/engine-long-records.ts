@@ -4,15 +4,19 @@
  *   bun bench/engine-long-records.ts [tokens, default 300,1024,4096,16000] [rounds, default 3] [threads, default 1]
  *
  * With BEFORE=<another checkout> both versions read each record in turn, in processes of their own, so that a busy
- * machine slows both. The ratio is of the medians of CPU time, which other work changes least.
+ * machine slows both. BEFORE=llama.cpp lets llama.cpp read as many tokens of the same file. The ratio is of the medians
+ * of CPU time, which other work changes least.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { getLlama } from 'node-llama-cpp';
+import { EMBEDDED_WEIGHTS } from '../native/engine.ts';
 import { PROJECT_ROOT } from '../src/files/project-root.ts';
 import { fiveQuestions } from './support/engine.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 const CHILD = 'child';
+const LLAMA = 'llama.cpp';
 /** Longer than the longest record. */
 const TEXT = 'The parcel with order number 48213 is late, and nobody at the desk answers the phone. '.repeat(
   1_000,
@@ -24,8 +28,13 @@ interface Reading {
   readonly cpu_ms: number;
 }
 
-/** Reads the records that the parent asks for, with the engine of a checkout. */
-async function serve(root: string, threads: number): Promise<void> {
+/** Prepares a record of so many tokens. Resolves with their exact number, and with what reads it. */
+type Prepare = (
+  tokens: number,
+) => Promise<{ readonly tokens: number; readonly read: () => Promise<unknown> }>;
+
+/** Reads with the engine of a checkout. */
+async function engineOf(root: string, threads: number): Promise<Prepare> {
   const { openEngine }: typeof import('../native/engine.ts') = await import(join(root, 'native/engine.ts'));
   const engine = await openEngine({ evaluator: 'addon', gpu: false, threads });
   const question = fiveQuestions().questions.slice(0, 1);
@@ -33,20 +42,50 @@ async function serve(root: string, threads: number): Promise<void> {
     (await engine.plan({ state: TEXT.slice(0, 10_000), questions: question, mode: 'fast' })).input_tokens /
     10_000;
   let scopes = 0;
-  process.on('message', async (tokens: number) => {
+  return async (tokens) => {
     const state = TEXT.slice(0, Math.round(tokens / tokens_per_character));
     const plan = await engine.plan({ state, questions: question, mode: 'fast' });
+    return {
+      tokens: plan.input_tokens,
+      read: () => engine.evaluate(plan, { scope: `record ${scopes++}` }),
+    };
+  };
+}
+
+/** Reads with llama.cpp alone. */
+async function llamaCpp(threads: number): Promise<Prepare> {
+  const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
+  const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
+  const context = await model.createContext({
+    contextSize: 16_384,
+    batchSize: 512,
+    threads,
+    flashAttention: true,
+  });
+  const sequence = context.getSequence();
+  const text = model.tokenize(TEXT);
+  return async (tokens) => {
+    await sequence.clearHistory();
+    return { tokens, read: () => sequence.evaluateWithoutGeneratingNewTokens(text.slice(0, tokens)) };
+  };
+}
+
+/** Reads the records that the parent asks for. */
+async function serve(reader: string, threads: number): Promise<void> {
+  const prepare = reader === LLAMA ? await llamaCpp(threads) : await engineOf(reader, threads);
+  process.on('message', async (wanted: number) => {
+    const { tokens, read } = await prepare(wanted);
     const cpu_before = process.cpuUsage();
     const before_ms = performance.now();
-    await engine.evaluate(plan, { scope: `record ${scopes++}` });
+    await read();
     const { user, system } = process.cpuUsage(cpu_before);
     const wall_ms = performance.now() - before_ms;
-    process.send?.({ tokens: plan.input_tokens, wall_ms, cpu_ms: (user + system) / 1_000 });
+    process.send?.({ tokens, wall_ms, cpu_ms: (user + system) / 1_000 });
   });
   process.send?.('open');
 }
 
-/** A process that reads records with the engine of a checkout. */
+/** A process that reads records. */
 async function reader(root: string, threads: number) {
   let next = Promise.withResolvers<Reading>();
   const opened = Promise.withResolvers<void>();

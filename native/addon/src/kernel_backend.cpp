@@ -72,6 +72,7 @@ struct KernelBackend::State {
     const q8::Kernel & kernel;
     /** Runs steps on the decoders' threads; null for one thread. */
     ggml_backend_t cpu = nullptr;
+    LargePages pages;
     std::unordered_map<const void *, q8::Weights> weights;
     /** Reused from graph to graph. The current graph uses the first `activations_used`. */
     std::vector<std::unique_ptr<q8::Activations>> activations;
@@ -99,7 +100,8 @@ struct KernelBackend::State {
     const q8::Weights & packed(const ggml_tensor * tensor) {
         const auto found = weights.find(tensor->data);
         if (found != weights.end()) return found->second;
-        q8::Weights made(kernel, tensor->data, static_cast<size_t>(tensor->ne[1]), static_cast<size_t>(tensor->ne[0]));
+        q8::Weights made(kernel, tensor->data, static_cast<size_t>(tensor->ne[1]), static_cast<size_t>(tensor->ne[0]),
+                         pages);
         return weights.emplace(tensor->data, std::move(made)).first->second;
     }
 

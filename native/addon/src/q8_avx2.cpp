@@ -132,12 +132,12 @@ constexpr TileProduct TILE_PRODUCTS[COLUMNS] = {
     multiply_tiles<1>, multiply_tiles<2>, multiply_tiles<3>, multiply_tiles<4>, multiply_tiles<5>, multiply_tiles<6>,
 };
 
-void multiply(const uint8_t * rows, const uint8_t * columns, size_t count, size_t blocks, char * result,
+void multiply(const uint8_t * rows, size_t, const uint8_t * columns, size_t count, size_t blocks, char * result,
               size_t stride) {
     TILE_PRODUCTS[count - 1](rows, columns, blocks, result, stride);
 }
 
-constexpr Kernel KERNEL = {COLUMNS, 16 * COLUMNS, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply};
+constexpr Kernel KERNEL = {COLUMNS, 16 * COLUMNS, 1, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply};
 
 }  // namespace
 

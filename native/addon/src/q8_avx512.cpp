@@ -15,7 +15,12 @@ namespace q8 {
 
 namespace {
 
-constexpr size_t COLUMNS = 12;
+/**
+ * Six columns of two row tiles need a load for each 1.5 products, twelve of one tile a load for each 1.1. Loads would
+ * then take longer than the products, because a core loads one register a cycle.
+ */
+constexpr size_t COLUMNS = 6;
+constexpr size_t ROW_TILES = 2;
 /** One instruction multiplies and adds up four neighbouring weights of a row. */
 constexpr size_t QUAD = 4;
 constexpr size_t QUADS = BLOCK / QUAD;
@@ -75,53 +80,79 @@ TDS_AVX512 void quantize(const float * values, size_t blocks, size_t column, uin
     }
 }
 
-/** Multiplies a tile of rows with the first `Count` columns of a tile of columns. */
-template <size_t Count>
+/** Multiplies `Tiles` neighbouring tiles of rows with the first `Count` columns of a tile of columns. */
+template <size_t Tiles, size_t Count>
 TDS_AVX512 void multiply_tiles(const uint8_t * rows, const uint8_t * columns, size_t blocks, char * result,
                                size_t stride) {
-    __m512 sums[Count];
-#pragma GCC unroll 12
-    for (size_t c = 0; c < Count; c++) sums[c] = _mm512_setzero_ps();
+    const size_t tile_stride = blocks * ROW_BLOCK;
+    __m512 sums[Tiles][Count];
+#pragma GCC unroll 2
+    for (size_t t = 0; t < Tiles; t++) {
+#pragma GCC unroll 6
+        for (size_t c = 0; c < Count; c++) sums[t][c] = _mm512_setzero_ps();
+    }
     for (size_t i = 0; i < blocks; i++, rows += ROW_BLOCK, columns += COLUMN_BLOCK) {
         const auto * quads = reinterpret_cast<const int32_t *>(columns);
         const auto * scales = reinterpret_cast<const float *>(columns + COLUMN_SCALES);
         const auto * starts = reinterpret_cast<const int32_t *>(columns + COLUMN_SUMS);
-        __m512i products[Count];
-#pragma GCC unroll 12
-        for (size_t c = 0; c < Count; c++) products[c] = _mm512_set1_epi32(starts[c]);
+        __m512i products[Tiles][Count];
+#pragma GCC unroll 6
+        for (size_t c = 0; c < Count; c++) {
+            const __m512i start = _mm512_set1_epi32(starts[c]);
+#pragma GCC unroll 2
+            for (size_t t = 0; t < Tiles; t++) products[t][c] = start;
+        }
 #pragma GCC unroll 8
         for (size_t quad = 0; quad < QUADS; quad++) {
-            const __m512i weights = _mm512_load_si512(rows + quad * ROWS * QUAD);
-#pragma GCC unroll 12
+            __m512i weights[Tiles];
+#pragma GCC unroll 2
+            for (size_t t = 0; t < Tiles; t++) {
+                weights[t] = _mm512_load_si512(rows + t * tile_stride + quad * ROWS * QUAD);
+            }
+#pragma GCC unroll 6
             for (size_t c = 0; c < Count; c++) {
-                products[c] = _mm512_dpbusd_epi32(products[c], weights, _mm512_set1_epi32(quads[quad * COLUMNS + c]));
+                const __m512i activations = _mm512_set1_epi32(quads[quad * COLUMNS + c]);
+#pragma GCC unroll 2
+                for (size_t t = 0; t < Tiles; t++) {
+                    products[t][c] = _mm512_dpbusd_epi32(products[t][c], weights[t], activations);
+                }
             }
         }
-        const __m512 row_scales = _mm512_load_ps(rows + ROW_SCALES);
-#pragma GCC unroll 12
+        __m512 row_scales[Tiles];
+#pragma GCC unroll 2
+        for (size_t t = 0; t < Tiles; t++) row_scales[t] = _mm512_load_ps(rows + t * tile_stride + ROW_SCALES);
+#pragma GCC unroll 6
         for (size_t c = 0; c < Count; c++) {
-            sums[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(products[c]),
-                                      _mm512_mul_ps(row_scales, _mm512_set1_ps(scales[c])), sums[c]);
+            const __m512 scale = _mm512_set1_ps(scales[c]);
+#pragma GCC unroll 2
+            for (size_t t = 0; t < Tiles; t++) {
+                sums[t][c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(products[t][c]), _mm512_mul_ps(row_scales[t], scale),
+                                             sums[t][c]);
+            }
         }
     }
-#pragma GCC unroll 12
+#pragma GCC unroll 6
     for (size_t c = 0; c < Count; c++) {
-        _mm512_storeu_ps(reinterpret_cast<float *>(result + c * stride), sums[c]);
+        auto * to = reinterpret_cast<float *>(result + c * stride);
+#pragma GCC unroll 2
+        for (size_t t = 0; t < Tiles; t++) _mm512_storeu_ps(to + t * ROWS, sums[t][c]);
     }
 }
 
 using TileProduct = void (*)(const uint8_t *, const uint8_t *, size_t, char *, size_t);
-constexpr TileProduct TILE_PRODUCTS[COLUMNS] = {
-    multiply_tiles<1>, multiply_tiles<2>, multiply_tiles<3>,  multiply_tiles<4>,  multiply_tiles<5>,  multiply_tiles<6>,
-    multiply_tiles<7>, multiply_tiles<8>, multiply_tiles<9>, multiply_tiles<10>, multiply_tiles<11>, multiply_tiles<12>,
+constexpr TileProduct TILE_PRODUCTS[ROW_TILES][COLUMNS] = {
+    {multiply_tiles<1, 1>, multiply_tiles<1, 2>, multiply_tiles<1, 3>, multiply_tiles<1, 4>, multiply_tiles<1, 5>,
+     multiply_tiles<1, 6>},
+    {multiply_tiles<2, 1>, multiply_tiles<2, 2>, multiply_tiles<2, 3>, multiply_tiles<2, 4>, multiply_tiles<2, 5>,
+     multiply_tiles<2, 6>},
 };
 
-void multiply(const uint8_t * rows, const uint8_t * columns, size_t count, size_t blocks, char * result,
-              size_t stride) {
-    TILE_PRODUCTS[count - 1](rows, columns, blocks, result, stride);
+void multiply(const uint8_t * rows, size_t row_tiles, const uint8_t * columns, size_t count, size_t blocks,
+              char * result, size_t stride) {
+    TILE_PRODUCTS[row_tiles - 1][count - 1](rows, columns, blocks, result, stride);
 }
 
-constexpr Kernel KERNEL = {COLUMNS, 16 * COLUMNS, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply};
+constexpr Kernel KERNEL = {COLUMNS, 32 * COLUMNS, ROW_TILES, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply};
 
 }  // namespace
 

@@ -18,6 +18,8 @@ struct Kernel {
     size_t columns;
     /** Columns that a row tile is multiplied with before the next row tile, so that they stay in the level 2 cache. */
     size_t columns_at_once;
+    /** Row tiles that are multiplied together. */
+    size_t row_tiles;
     /** Bytes of a block of ROWS rows, and of a block of `columns` columns. */
     size_t row_block;
     size_t column_block;
@@ -25,9 +27,12 @@ struct Kernel {
     void (*pack)(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * block);
     /** Quantizes a column of a tile of columns: `blocks` times BLOCK values. */
     void (*quantize)(const float * values, size_t blocks, size_t column, uint8_t * tile);
-    /** Multiplies a tile of rows with the first `count` columns of a tile of columns; `stride` is in bytes. */
-    void (*multiply)(const uint8_t * rows, const uint8_t * columns, size_t count, size_t blocks, char * result,
-                     size_t stride);
+    /**
+     * Multiplies neighbouring tiles of rows, at most `row_tiles`, with the first `count` columns of a tile of columns;
+     * `stride` is in bytes.
+     */
+    void (*multiply)(const uint8_t * rows, size_t tiles, const uint8_t * columns, size_t count, size_t blocks,
+                     char * result, size_t stride);
 };
 
 /** Each returns null on another kind of machine. */

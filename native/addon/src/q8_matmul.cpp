@@ -1,7 +1,6 @@
 #include "q8_matmul.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include "ggml.h"
 #include "q8_kernel.hpp"
@@ -19,11 +18,11 @@ struct Block {
 };
 static_assert(sizeof(Block) == 2 + BLOCK, "Q8_0 has no padding");
 
-Bytes allocate(size_t size) {
-    constexpr size_t line = 64;
-    auto * bytes = static_cast<uint8_t *>(std::aligned_alloc(line, (size + line - 1) / line * line));
-    if (!bytes) throw std::bad_alloc();
-    return Bytes(bytes);
+constexpr size_t LINE = 64;
+
+/** Asks for `size` bytes to be brought to the level 2 cache. They need not exist. */
+void prefetch(const uint8_t * from, size_t size) {
+    for (size_t i = 0; i < size; i += LINE) __builtin_prefetch(from + i, 0, 2);
 }
 
 }  // namespace
@@ -40,15 +39,15 @@ const Kernel * kernel_of(Instructions instructions) {
     return nullptr;
 }
 
-Weights::Weights(const Kernel & kernel, const void * blocks, size_t rows, size_t depth)
+Weights::Weights(const Kernel & kernel, const void * blocks, size_t rows, size_t depth, LargePages & memory)
     : kernel_(kernel),
       rows_(rows),
       depth_(depth),
-      bytes_(allocate(rows / ROWS * (depth / BLOCK) * kernel.row_block)) {
+      bytes_(memory.take(rows / ROWS * (depth / BLOCK) * kernel.row_block)) {
     const auto * from = static_cast<const Block *>(blocks);
     const size_t row_blocks = depth / BLOCK;
     for (size_t row = 0; row < rows; row++) {
-        uint8_t * to = bytes_.get() + row / ROWS * row_blocks * kernel.row_block;
+        uint8_t * to = bytes_ + row / ROWS * row_blocks * kernel.row_block;
         for (size_t i = 0; i < row_blocks; i++, from++, to += kernel.row_block) {
             kernel.pack(from->weights, ggml_fp16_to_fp32(from->scale), row % ROWS, to);
         }
@@ -56,7 +55,7 @@ Weights::Weights(const Kernel & kernel, const void * blocks, size_t rows, size_t
 }
 
 const uint8_t * Weights::tile(size_t tile) const {
-    return bytes_.get() + tile * (depth_ / BLOCK) * kernel_.row_block;
+    return bytes_ + tile * (depth_ / BLOCK) * kernel_.row_block;
 }
 
 void Activations::resize(size_t columns, size_t depth) {
@@ -64,7 +63,7 @@ void Activations::resize(size_t columns, size_t depth) {
     depth_ = depth;
     const size_t size = tiles() * (depth / BLOCK) * kernel_.column_block;
     if (size <= capacity_) return;
-    bytes_ = allocate(size);
+    bytes_ = allocate_aligned(size, LINE);
     capacity_ = size;
 }
 
@@ -91,13 +90,20 @@ void multiply(const Weights & weights, size_t first_tile, size_t last_tile, cons
     const Kernel & kernel = weights.kernel();
     const size_t blocks = weights.depth() / BLOCK;
     const size_t tiles_at_once = kernel.columns_at_once / kernel.columns;
+    const size_t row_bytes = kernel.row_tiles * blocks * kernel.row_block;
     auto * bytes = reinterpret_cast<char *>(result);
     for (size_t first = 0; first < activations.tiles(); first += tiles_at_once) {
         const size_t last = std::min(first + tiles_at_once, activations.tiles());
-        for (size_t row_tile = first_tile; row_tile < last_tile; row_tile++) {
-            for (size_t tile = first; tile < last; tile++) {
-                kernel.multiply(weights.tile(row_tile), activations.tile(tile), activations.columns_of(tile), blocks,
-                                bytes + tile * kernel.columns * stride + row_tile * ROWS * sizeof(float), stride);
+        // While a tile is multiplied, its part of the next rows comes from memory.
+        const size_t part = (row_bytes / (last - first) + LINE - 1) / LINE * LINE;
+        for (size_t row_tile = first_tile; row_tile < last_tile; row_tile += kernel.row_tiles) {
+            const size_t row_tiles = std::min(kernel.row_tiles, last_tile - row_tile);
+            const uint8_t * next = weights.tile(row_tile) + row_bytes;
+            for (size_t tile = first; tile < last; tile++, next += part) {
+                prefetch(next, part);
+                kernel.multiply(weights.tile(row_tile), row_tiles, activations.tile(tile), activations.columns_of(tile),
+                                blocks, bytes + tile * kernel.columns * stride + row_tile * ROWS * sizeof(float),
+                                stride);
             }
         }
     }

@@ -2,11 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
-#include <vector>
 
 #include "instructions.hpp"
+#include "large_pages.hpp"
 
 namespace tds {
 
@@ -26,19 +24,14 @@ struct Kernel;
 /** Returns the kernel for these instructions; null for NONE. */
 const Kernel * kernel_of(Instructions instructions);
 
-struct Freed {
-    void operator()(void * memory) const { std::free(memory); }
-};
-using Bytes = std::unique_ptr<uint8_t[], Freed>;
-
 /** A matrix of `rows` × `depth` weights, packed in the order in which a kernel multiplies them. */
 class Weights {
   public:
     /**
-     * Packs ggml's Q8_0 blocks, which are row-major. `rows` is a multiple of ROWS and `depth` of BLOCK. Throws
-     * std::bad_alloc.
+     * Packs ggml's Q8_0 blocks, which are row-major, into `memory`, which outlives this object. `rows` is a multiple of
+     * ROWS and `depth` of BLOCK. Throws std::bad_alloc.
      */
-    Weights(const Kernel & kernel, const void * blocks, size_t rows, size_t depth);
+    Weights(const Kernel & kernel, const void * blocks, size_t rows, size_t depth, LargePages & memory);
 
     const Kernel & kernel() const { return kernel_; }
     size_t rows() const { return rows_; }
@@ -50,7 +43,7 @@ class Weights {
     const Kernel & kernel_;
     size_t rows_;
     size_t depth_;
-    Bytes bytes_;
+    uint8_t * bytes_;
 };
 
 /** Activations in 8 bits, with a scale for each block of each column. */
