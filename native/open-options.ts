@@ -16,7 +16,7 @@ export interface OpenOptions {
   /** The required weights and profile; any when undefined or null. */
   readonly expected?: ExpectedModel | undefined;
   readonly gpu?: Gpu | undefined;
-  /** The number of computing threads; undefined leaves one core free. */
+  /** The number of computing threads; undefined chooses it, as `computingThreads` says. */
   readonly threads?: number | undefined;
   /** The largest number of positions of a plan, bounded by the model's; 16,384 when undefined. */
   readonly context_tokens?: number | undefined;

@@ -1,9 +1,18 @@
 import { availableParallelism } from 'node:os';
 
+/** Threads that compute while other work needs the machine, and while none does. */
+export interface ComputingThreads {
+  readonly fewest: number;
+  readonly most: number;
+}
+
 /**
- * Returns the number of computing threads. 0 or undefined leaves one core for the event loop, which
- * `bench/engine-threads.ts` compares with other numbers.
+ * Returns the number of computing threads. 0 or undefined takes all cores while nothing else needs them, and otherwise
+ * leaves one for other work and the event loop. `bench/engine-threads.ts` compares the numbers.
  */
-export function computingThreads(threads: number | undefined): number {
-  return threads || Math.max(1, availableParallelism() - 1);
+export function computingThreads(
+  threads: number | undefined,
+  cores: number = availableParallelism(),
+): ComputingThreads {
+  return threads ? { fewest: threads, most: threads } : { fewest: Math.max(1, cores - 1), most: cores };
 }

@@ -19,7 +19,7 @@ export interface TokenizerOptions {
 
 /** Options of loading weights. */
 export interface EvaluatorOptions extends TokenizerOptions {
-  /** Threads that compute; 0 or undefined leaves one core for the event loop. */
+  /** Threads that compute; 0 or undefined chooses them, as `computingThreads` says. */
   readonly threads: number | undefined;
   /** The largest number of positions of a plan. */
   readonly context_tokens: number;

@@ -34,13 +34,14 @@ export function kernelsFinding(cpu: CpuKernels): Finding {
 /** Returns the finding about the threads that compute on a CPU. More of them than cores wait for each other. */
 export function threadsFinding(threads: number | 'auto', cores = availableParallelism()): Finding {
   const subject = 'threads';
-  const count = computingThreads(threads === 'auto' ? undefined : threads);
-  const detail = `${count} of ${cores} cores compute (--threads ${threads})`;
-  return count > cores
+  const { fewest, most } = computingThreads(threads === 'auto' ? undefined : threads, cores);
+  const while_idle = fewest < most ? `, ${most} while nothing else needs them` : '';
+  const detail = `${fewest} of ${cores} cores compute${while_idle} (--threads ${threads})`;
+  return most > cores
     ? {
         subject,
         state: 'slow',
-        detail: `${count} threads on ${cores} cores wait for each other: lower --threads`,
+        detail: `${most} threads on ${cores} cores wait for each other: lower --threads`,
       }
     : { subject, state: 'ok', detail };
 }

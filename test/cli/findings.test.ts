@@ -50,8 +50,9 @@ test.each([
 test('the threads that compute are named, and more of them than cores are slow', () => {
   expect(threadsFinding('auto', 1_000)).toMatchObject({
     state: 'ok',
-    detail: expect.stringMatching(/^\d+ of 1000 cores compute \(--threads auto\)$/),
+    detail: '999 of 1000 cores compute, 1000 while nothing else needs them (--threads auto)',
   });
+  expect(threadsFinding('auto', 1)).toMatchObject({ detail: '1 of 1 cores compute (--threads auto)' });
   expect(threadsFinding(2, 2)).toMatchObject({ state: 'ok', detail: '2 of 2 cores compute (--threads 2)' });
   expect(threadsFinding(3, 2)).toMatchObject({ state: 'slow' });
 });

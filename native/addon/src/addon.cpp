@@ -276,7 +276,9 @@ bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
     if (!get_backends(env, object, model.backends) ||
         !get_string_property(env, object, "model_path", model.model_path) ||
         !get_boolean_property(env, object, "require_gpu", model.require_gpu) ||
-        !get_integer_property(env, object, "threads", model.threads) ||
+        !get_integer_property(env, object, "fewest_threads", model.threads.fewest) ||
+        !get_integer_property(env, object, "threads", model.threads.most) ||
+        !get_string_property(env, object, "cpu_times", model.threads.cpu_times) ||
         !get_integer_property(env, object, "context_tokens", model.context_tokens) ||
         !get_integer_property(env, object, "queue_limit", queue_limit) ||
         !get_number_property(env, object, "prefix_cache_bytes", prefix_cache_bytes) ||
@@ -289,8 +291,8 @@ bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
     }
     constexpr int32_t most_tokens = 1 << 22;
     constexpr double most_bytes = 1ull << 50;
-    if (model.threads < 1 || model.threads > GGML_MAX_N_THREADS || model.context_tokens < 1 ||
-        model.context_tokens > most_tokens || queue_limit < 0 ||
+    if (model.threads.fewest < 1 || model.threads.most < model.threads.fewest ||
+        model.threads.most > GGML_MAX_N_THREADS || model.context_tokens < 1 || model.context_tokens > most_tokens || queue_limit < 0 ||
         !(prefix_cache_bytes >= 0 && prefix_cache_bytes <= most_bytes) ||
         !tds::instructions_of(kernels, model.kernels) || !tds::has_instructions(model.kernels)) {
         throw_error(env, "An option is out of range.");
@@ -414,6 +416,7 @@ napi_value stats(napi_env env, napi_callback_info info) {
     const auto number = [](uint64_t count) { return static_cast<double>(count); };
     const std::vector<double> batches(counters.batches.begin(), counters.batches.end());
     if (!set_number(env, object, "decodes", number(counters.decodes)) ||
+        !set_number(env, object, "threads", number(counters.threads)) ||
         !set_number(env, object, "decoded_tokens", number(counters.decoded_tokens)) ||
         !set_number(env, object, "filler_tokens", number(counters.filler_tokens)) ||
         !set_number(env, object, "reused_tokens", number(counters.reused_tokens)) ||

@@ -38,8 +38,6 @@ Decoder::Context Decoder::create_context() {
     params.n_seq_max = 16;
     params.n_outputs_max = outputs_limit_;
     params.kv_unified = true;
-    params.n_threads = shared_.threads;
-    params.n_threads_batch = shared_.threads;
     params.flash_attn_type = shared_.on_gpu ? LLAMA_FLASH_ATTN_TYPE_AUTO : LLAMA_FLASH_ATTN_TYPE_ENABLED;
     params.type_k = GGML_TYPE_F16;
     params.type_v = GGML_TYPE_F16;
@@ -51,7 +49,6 @@ Decoder::Context Decoder::create_context() {
     readout_.observe(params);
     Context context(llama_init_from_model(shared_.model, params), llama_free);
     if (!context) throw std::runtime_error("the context could not be created: give it fewer tokens or more memory");
-    if (shared_.threadpool) llama_attach_threadpool(context.get(), shared_.threadpool, shared_.threadpool);
     return context;
 }
 
@@ -181,12 +178,22 @@ void Decoder::count_batch() const {
     counters.decodes++;
 }
 
+bool Decoder::compute() {
+    const ComputeThreads::Turn turn(*shared_.threads);
+    llama_set_n_threads(context_.get(), turn.count(), turn.count());
+    llama_attach_threadpool(context_.get(), turn.pool(), turn.pool());
+    if (shared_.kernels) shared_.kernels->set_threads(turn.count(), turn.pool());
+    shared_.counters->threads = static_cast<uint64_t>(turn.count());
+    if (llama_decode(context_.get(), batch_.view()) != 0) return false;
+    llama_synchronize(context_.get());
+    return true;
+}
+
 bool Decoder::run_batch() {
     count_batch();
     shared_.counters->filler_tokens += batch_.add_padding(minimum_tokens_, cells_.padding_sequence());
     const bool has_fault = options_.fault_token >= 0 && batch_.has_token(options_.fault_token);
-    if (has_fault || llama_decode(context_.get(), batch_.view()) != 0) return false;
-    llama_synchronize(context_.get());
+    if (has_fault || !compute()) return false;
     if (!readout_.has_states(batch_.output_count())) return false;
     if (minimum_tokens_ > 0) cells_.remove_padding();
     check_faults();

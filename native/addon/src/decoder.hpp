@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "batch_composer.hpp"
+#include "compute_threads.hpp"
 #include "decode_batch.hpp"
 #include "kernel_backend.hpp"
 #include "kv_cells.hpp"
@@ -41,13 +42,12 @@ struct DecoderShared {
     llama_model * model = nullptr;
     OutputMatrix * output_matrix = nullptr;
     /** Null where ggml computes everything. */
-    const KernelBackend * kernels = nullptr;
+    KernelBackend * kernels = nullptr;
     PrefixCache * prefixes = nullptr;
     Counters * counters = nullptr;
     /** Set when the evaluator closes, so that a running decode stops soon. */
     const std::atomic<bool> * closing = nullptr;
-    ggml_threadpool_t threadpool = nullptr;
-    int threads = 1;
+    ComputeThreads * threads = nullptr;
     bool on_gpu = false;
 };
 
@@ -118,6 +118,8 @@ class Decoder {
     /** Decodes the batch and reads its logits. Always empties the batch. */
     bool decode();
     bool run_batch();
+    /** Computes the batch on the threads that are to be had. */
+    bool compute();
     void count_batch() const;
     void check_faults() const;
     /** Composes a batch, decodes it, and advances the plans. Returns false when the decode failed. */

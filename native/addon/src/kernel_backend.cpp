@@ -70,8 +70,11 @@ struct KernelBackend::State {
 
     const Instructions instructions;
     const q8::Kernel & kernel;
-    /** Runs steps on the decoders' threads; null for one thread. */
+    /** Runs steps on the decoders' threads; null if there is never more than one. */
     ggml_backend_t cpu = nullptr;
+    int threads = 1;
+    ggml_backend_set_n_threads_t set_cpu_threads = nullptr;
+    void (*set_cpu_pool)(ggml_backend_t, ggml_threadpool_t) = nullptr;
     LargePages pages;
     std::unordered_map<const void *, q8::Weights> weights;
     /** Reused from graph to graph. The current graph uses the first `activations_used`. */
@@ -90,8 +93,8 @@ struct KernelBackend::State {
         if (cpu) ggml_backend_free(cpu);
     }
 
-    /** Makes ggml's CPU backend run steps on this many threads. Returns false if it cannot. */
-    bool start_cpu(int threads, ggml_threadpool_t pool);
+    /** Creates ggml's CPU backend, to run steps. Returns false if it cannot. */
+    bool start_cpu();
     /** Fills in ggml's interface of a device and its registry. */
     void describe_device();
     void describe_registry();
@@ -152,7 +155,7 @@ struct KernelBackend::State {
                 if (node->op == GGML_OP_FLASH_ATTN_EXT) add_attention(node, steps);
             }
             if (steps.empty()) return GGML_STATUS_SUCCESS;
-            if (cpu) return run_on_threads(steps);
+            if (threads > 1) return run_on_threads(steps);
             for (const Step & step : steps) step(0, 1);
             return GGML_STATUS_SUCCESS;
         } catch (const std::bad_alloc &) {
@@ -267,26 +270,29 @@ KernelBackend::~KernelBackend() = default;
 
 size_t KernelBackend::computed() const { return state_->computed; }
 
-std::unique_ptr<KernelBackend> KernelBackend::create(Instructions instructions, int threads, ggml_threadpool_t pool) {
+void KernelBackend::set_threads(int threads, ggml_threadpool_t pool) {
+    state_->threads = threads;
+    if (threads == 1) return;
+    state_->set_cpu_threads(state_->cpu, threads);
+    state_->set_cpu_pool(state_->cpu, pool);
+}
+
+std::unique_ptr<KernelBackend> KernelBackend::create(Instructions instructions, int threads_max) {
     const q8::Kernel * kernel = q8::kernel_of(instructions);
     if (!kernel) return nullptr;
     auto state = std::make_unique<State>(instructions, *kernel);
-    state->scratches.resize(static_cast<size_t>(threads));
-    if (threads > 1 && !state->start_cpu(threads, pool)) return nullptr;
+    state->scratches.resize(static_cast<size_t>(threads_max));
+    if (threads_max > 1 && !state->start_cpu()) return nullptr;
     state->describe_device();
     state->describe_registry();
     return std::unique_ptr<KernelBackend>(new KernelBackend(std::move(state)));
 }
 
-bool KernelBackend::State::start_cpu(int threads, ggml_threadpool_t pool) {
+bool KernelBackend::State::start_cpu() {
     cpu = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
-    using SetPool = void (*)(ggml_backend_t, ggml_threadpool_t);
-    auto * set_threads = cpu_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads");
-    auto * set_pool = cpu_function<SetPool>("ggml_backend_cpu_set_threadpool");
-    if (!cpu || !set_threads || !set_pool) return false;
-    set_threads(cpu, threads);
-    if (pool) set_pool(cpu, pool);
-    return true;
+    set_cpu_threads = cpu_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads");
+    set_cpu_pool = cpu_function<decltype(set_cpu_pool)>("ggml_backend_cpu_set_threadpool");
+    return cpu && set_cpu_threads && set_cpu_pool;
 }
 
 void KernelBackend::State::describe_device() {

@@ -20,16 +20,19 @@ namespace tds {
 class KernelBackend {
   public:
     /**
-     * Returns null for NONE. The machine must have other instructions. `pool` may be null for one thread. The caller
-     * holds the backends' mutex.
+     * Returns null for NONE. The machine must have other instructions. At most `threads_max` threads will compute. The
+     * caller holds the backends' mutex.
      */
-    static std::unique_ptr<KernelBackend> create(Instructions instructions, int threads, ggml_threadpool_t pool);
+    static std::unique_ptr<KernelBackend> create(Instructions instructions, int threads_max);
     ~KernelBackend();
     KernelBackend(const KernelBackend &) = delete;
     KernelBackend & operator=(const KernelBackend &) = delete;
 
     /** ggml computes products with fewer columns, whose bits differ. */
     static constexpr int64_t COLUMNS_MIN = 2;
+
+    /** Computes on so many threads from now on; `pool` is null for one. */
+    void set_threads(int threads, ggml_threadpool_t pool);
 
     /** Returns the number of operations that it has computed. */
     size_t computed() const;

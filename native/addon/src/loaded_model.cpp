@@ -69,7 +69,7 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
       threads_(options.threads),
       prefixes_(prefix_bytes(options, model_.get())) {
     const bool on_gpu = gpu_ != nullptr;
-    if (!on_gpu) kernels_ = KernelBackend::create(options.kernels, options.threads, threads_.get());
+    if (!on_gpu) kernels_ = KernelBackend::create(options.kernels, threads_.most());
 
     DecoderShared shared;
     shared.model = model_.get();
@@ -78,8 +78,7 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
     shared.prefixes = &prefixes_;
     shared.counters = &counters;
     shared.closing = &closing;
-    shared.threadpool = threads_.get();
-    shared.threads = options.threads;
+    shared.threads = &threads_;
     shared.on_gpu = on_gpu;
     create_decoders(options, shared);
     for (const auto & decoder : decoders_) counters.kv_cache_bytes += decoder->cache_bytes();

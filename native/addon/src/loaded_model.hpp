@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends.hpp"
+#include "compute_threads.hpp"
 #include "decoder.hpp"
 #include "instructions.hpp"
 #include "kernel_backend.hpp"
@@ -15,7 +16,6 @@
 #include "output_matrix.hpp"
 #include "prefix_cache.hpp"
 #include "task.hpp"
-#include "thread_pool.hpp"
 
 namespace tds {
 
@@ -25,7 +25,7 @@ struct ModelOptions {
     std::string model_path;
     /** True if loading fails without a GPU. */
     bool require_gpu = false;
-    int threads = 1;
+    ThreadOptions threads;
     int32_t context_tokens = 0;
     /** Bytes of prefixes that are kept for reuse. */
     size_t prefix_cache_bytes = 0;
@@ -86,7 +86,7 @@ class LoadedModel {
     // The order matters: each is used by those after it until they are destroyed.
     ggml_backend_dev_t gpu_;
     Model model_;
-    ThreadPool threads_;
+    ComputeThreads threads_;
     OutputMatrix output_matrix_;
     PrefixCache prefixes_;
     /** Null on a GPU, and if the CPU lacks the instructions. */

@@ -35,6 +35,8 @@ constexpr size_t BATCH_SIZES = 14;
 /** Counters of an evaluator since its opening. The inference thread writes them, and any thread reads them. */
 struct Counters {
     std::atomic<uint64_t> decodes{0};
+    /** The threads of the last decode. */
+    std::atomic<uint64_t> threads{0};
     /** The plans' tokens that went through the model, without reused prefixes. */
     std::atomic<uint64_t> decoded_tokens{0};
     /** Tokens of padding. */

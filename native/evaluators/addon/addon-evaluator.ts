@@ -41,7 +41,7 @@ export interface AddonEvaluatorOptions {
   /** The largest number of positions of a plan. */
   readonly context_tokens: number;
   readonly gpu?: Gpu | undefined;
-  /** Threads that compute; 0 or undefined leaves one core for the event loop. */
+  /** Threads that compute; 0 or undefined chooses them before each decode, as `computingThreads` says. */
   readonly threads?: number | undefined;
   /** The largest number of waiting plans before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
@@ -58,6 +58,8 @@ export interface AddonEvaluatorOptions {
    * CPUs without the instructions.
    */
   readonly kernels?: KernelInstructions | undefined;
+  /** Where the CPU times of the machine are read, for tests; by default from Linux. */
+  readonly cpu_times?: string | undefined;
   /** A token id that makes a decode fail, for tests. Other plans in the decode must not fail. */
   readonly fault_token?: number | undefined;
   /** A token id whose logit cannot be read, for tests. Plans beside it must get theirs. */
@@ -197,11 +199,13 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
     ...nativeBackends(built.library),
     model_path: options.model_path,
     require_gpu,
-    threads,
+    fewest_threads: threads.fewest,
+    threads: threads.most,
+    cpu_times: options.cpu_times ?? '/proc/stat',
     context_tokens: options.context_tokens,
     queue_limit: options.queue_limit ?? WAITING_PLANS_MAX,
     prefix_cache_bytes: options.prefix_cache_bytes ?? defaultPrefixCacheBytes(machineMemory()),
-    full_decodes: options.full_decodes ?? threads > FEW_THREADS,
+    full_decodes: options.full_decodes ?? threads.most > FEW_THREADS,
     deterministic: options.deterministic ?? false,
     kernels: options.kernels ?? 'best',
     fault_token: options.fault_token ?? -1,

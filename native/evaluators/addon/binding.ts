@@ -32,7 +32,11 @@ export interface NativeMachine {
 export interface NativeEvaluatorOptions extends NativeBackends {
   readonly model_path: string;
   readonly require_gpu: boolean;
+  /** Threads that compute while other work needs the machine, and while none does. */
+  readonly fewest_threads: number;
   readonly threads: number;
+  /** The file with the CPU times of the machine, in the form of Linux's `/proc/stat`. */
+  readonly cpu_times: string;
   readonly context_tokens: number;
   readonly queue_limit: number;
   readonly prefix_cache_bytes: number;
@@ -48,6 +52,8 @@ export interface NativeEvaluatorOptions extends NativeBackends {
 /** Counters of an evaluator since its opening. */
 export interface EvaluatorStats {
   readonly decodes: number;
+  /** The threads of the last decode; 0 before the first. */
+  readonly threads: number;
   /** The plans' tokens that went through the model, without reused prefixes. */
   readonly decoded_tokens: number;
   /** Tokens that padded small batches. */

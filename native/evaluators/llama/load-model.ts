@@ -35,7 +35,7 @@ async function loadContext(model: LlamaModel, options: LlamaEvaluatorOptions): P
     sequences: 1,
     // node-llama-cpp never fills the last position.
     contextSize: options.context_tokens + 1,
-    threads: computingThreads(options.threads),
+    threads: computingThreads(options.threads).fewest,
     flashAttention: options.flash_attention,
     // Sliding-window models keep their whole prefix, so that a branch can be erased and the prefix stays.
     swaFullCache: true,

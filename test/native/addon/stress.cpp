@@ -287,7 +287,7 @@ int main(int count, char ** arguments) {
     model.fault_token = FAULT_TOKEN;
     model.read_fault_token = READ_FAULT_TOKEN;
     // More threads are ggml's own, whose synchronization a thread sanitizer does not see.
-    model.threads = count > 5 ? std::atoi(arguments[5]) : 1;
+    model.threads.fewest = model.threads.most = count > 5 ? std::atoi(arguments[5]) : 1;
     const double seconds = std::atof(arguments[3]);
     // Answers are also compared across sessions: deterministic ones with each other, and all others.
     Session aligned;
