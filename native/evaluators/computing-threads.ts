@@ -8,11 +8,15 @@ export interface ComputingThreads {
 
 /**
  * Returns the number of computing threads. 0 or undefined takes all cores while nothing else needs them, and otherwise
- * leaves one for other work and the event loop. `bench/engine-threads.ts` compares the numbers.
+ * leaves one for other work and the event loop. Only Linux tells what else needs them. `bench/engine-threads.ts`
+ * compares the numbers.
  */
 export function computingThreads(
   threads: number | undefined,
   cores: number = availableParallelism(),
+  platform: NodeJS.Platform = process.platform,
 ): ComputingThreads {
-  return threads ? { fewest: threads, most: threads } : { fewest: Math.max(1, cores - 1), most: cores };
+  if (threads) return { fewest: threads, most: threads };
+  const fewest = Math.max(1, cores - 1);
+  return { fewest, most: platform === 'linux' ? cores : fewest };
 }

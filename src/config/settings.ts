@@ -210,7 +210,7 @@ export const SETTINGS = {
     flag: '--threads <n>',
     variable: 'TDS_THREADS',
     key: 'model.threads',
-    help: 'threads that compute; auto takes all cores while nothing else needs them, else all but one',
+    help: 'threads that compute; auto takes all cores but one, and on Linux all while nothing else needs them',
     default: 'auto',
   }),
   evaluator: setting(oneOf(EVALUATOR_CHOICES), {

@@ -176,8 +176,10 @@ async function addNewerMigration({ db }: PgConnection): Promise<void> {
 }
 
 /** An outage that outlasts the leases of all nodes: the one of that name has lost its connection and its lock. */
-async function endLeases({ db }: PgConnection, application_name: string): Promise<void> {
+async function endLeases(observer: PgConnection, application_name: string): Promise<void> {
+  const { db } = observer;
   expect(await db.$client.unsafe(CUT_LOCK, [application_name])).toHaveLength(1);
+  await untilUnlocked(observer, application_name);
   await db.update(nodes).set({ renewed_at: new Date(0) });
   expect(await livingNodes(db)).toBe(0);
 }

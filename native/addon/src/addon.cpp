@@ -2,6 +2,8 @@
 
 #include "javascript_values.hpp"
 
+#include <pthread.h>
+
 #include <memory>
 #include <new>
 #include <string>
@@ -291,13 +293,18 @@ bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
     }
     constexpr int32_t most_tokens = 1 << 22;
     constexpr double most_bytes = 1ull << 50;
-    if (model.threads.fewest < 1 || model.threads.most < model.threads.fewest ||
-        model.threads.most > GGML_MAX_N_THREADS || model.context_tokens < 1 || model.context_tokens > most_tokens || queue_limit < 0 ||
+    const tds::ThreadOptions & threads = model.threads;
+    if (threads.fewest < 1 || threads.most < threads.fewest || threads.most > GGML_MAX_N_THREADS ||
+        model.context_tokens < 1 || model.context_tokens > most_tokens || queue_limit < 0 ||
         !(prefix_cache_bytes >= 0 && prefix_cache_bytes <= most_bytes) ||
         !tds::instructions_of(kernels, model.kernels) || !tds::has_instructions(model.kernels)) {
         throw_error(env, "An option is out of range.");
         return false;
     }
+#if defined(__linux__)
+    clockid_t event_loop = 0;
+    if (pthread_getcpuclockid(pthread_self(), &event_loop) == 0) model.threads.event_loop = event_loop;
+#endif
     options.queue_limit = static_cast<size_t>(queue_limit);
     model.prefix_cache_bytes = static_cast<size_t>(prefix_cache_bytes);
     return true;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <ctime>
+#include <optional>
 #include <string>
 
 #include "thread_pool.hpp"
@@ -15,6 +17,8 @@ struct ThreadOptions {
     int most = 1;
     /** The file with the CPU times of the machine, in the form of Linux's `/proc/stat`. */
     std::string cpu_times = "/proc/stat";
+    /** The clock of the CPU time of the event loop's thread; none where there is no event loop. */
+    std::optional<clockid_t> event_loop;
 };
 
 /**
@@ -22,9 +26,8 @@ struct ThreadOptions {
  * otherwise. ggml's threads wait for each other many times a decode. So a thread that shares its core with other work
  * delays all of them, by several times where the machine is full.
  *
- * Other work is the CPU time of the machine without that of the decodes: other processes, and other threads of this
- * one. Where the system does not tell it, the fewest threads compute. Used by the inference thread alone. The creator
- * has loaded the backends and holds their mutex.
+ * Other work is that of other processes and of the event loop. Where the system does not tell it, the fewest threads
+ * compute. Used by the inference thread alone. The creator has loaded the backends and holds their mutex.
  */
 class ComputeThreads {
   public:
@@ -35,7 +38,8 @@ class ComputeThreads {
     /** The threads of one decode, from before it until after it. */
     class Turn {
       public:
-        explicit Turn(ComputeThreads & threads);
+        /** The fewest threads, unless the bits of the decode do not depend on their number. */
+        Turn(ComputeThreads & threads, bool may_be_most);
         ~Turn();
         Turn(const Turn &) = delete;
         Turn & operator=(const Turn &) = delete;
@@ -46,30 +50,29 @@ class ComputeThreads {
 
       private:
         ComputeThreads & threads_;
-        std::chrono::steady_clock::time_point start_;
         int count_;
     };
 
   private:
-    /** CPU times in seconds: of the machine, of this process, and of decodes. */
+    using Clock = std::chrono::steady_clock;
+    /** CPU times in seconds: of the machine, of this process, and of its event loop. */
     struct Times {
-        std::chrono::steady_clock::time_point at;
         double machine = 0;
         double process = 0;
-        double decodes = 0;
+        double event_loop = 0;
     };
 
     int choose();
-    /** Returns false where the system does not tell the machine's time. */
-    bool read(Times & times) const;
+    /** Returns nothing where the system does not tell them. */
+    std::optional<Times> read() const;
 
+    Clock::time_point read_at_;
     ThreadOptions options_;
+    std::optional<Times> last_;
     ThreadPool fewest_;
     /** Without threads where it would be the same. */
     ThreadPool most_;
     int count_;
-    double decodes_ = 0;
-    Times last_;
 };
 
 }  // namespace tds

@@ -61,15 +61,11 @@ void Decoder::warm_up() {
     const size_t computed = shared_.kernels ? shared_.kernels->computed() : 0;
     if (!decode()) throw std::runtime_error("the model could not be evaluated");
     readout_.learn();
-    minimum_tokens_ = minimum_tokens(shared_.kernels ? shared_.kernels->computed() - computed : 0);
+    const size_t own = shared_.kernels ? shared_.kernels->computed() - computed : 0;
+    // Our kernels compute each row by itself, whatever the number of rows and of threads.
+    is_ours_ = !shared_.on_gpu && readout_.stops_at_hidden() && own == readout_.size_dependent_operations();
+    if (!shared_.on_gpu) minimum_tokens_ = is_ours_ ? KernelBackend::COLUMNS_MIN : TILE_CELLS;
     cells_.learn_reservations();
-}
-
-size_t Decoder::minimum_tokens(size_t own_operations) const {
-    if (shared_.on_gpu) return 0;
-    // Our kernels compute each row by itself, whatever the number of rows.
-    const bool are_ours = readout_.stops_at_hidden() && own_operations == readout_.size_dependent_operations();
-    return are_ours ? KernelBackend::COLUMNS_MIN : TILE_CELLS;
 }
 
 bool Decoder::can_start(const Task & task) const {
@@ -179,7 +175,7 @@ void Decoder::count_batch() const {
 }
 
 bool Decoder::compute() {
-    const ComputeThreads::Turn turn(*shared_.threads);
+    const ComputeThreads::Turn turn(*shared_.threads, is_ours_);
     llama_set_n_threads(context_.get(), turn.count(), turn.count());
     llama_attach_threadpool(context_.get(), turn.pool(), turn.pool());
     if (shared_.kernels) shared_.kernels->set_threads(turn.count(), turn.pool());

@@ -106,11 +106,6 @@ class Decoder {
     static bool on_abort(void * decoder);
     Context create_context();
     void warm_up();
-    /**
-     * Returns the tokens to which smaller decodes are padded; 0 for no padding. Our kernels computed `own_operations`
-     * of the first decode.
-     */
-    size_t minimum_tokens(size_t own_operations) const;
     void restore_prefix(RunningPlan & plan);
     void keep_prefix(const RunningPlan & plan);
     void start_wave(RunningPlan & plan);
@@ -128,7 +123,9 @@ class Decoder {
     const DecoderShared shared_;
     const DecoderOptions options_;
     const uint32_t outputs_limit_;
-    /** A decode of fewer tokens is padded. */
+    /** True if our kernels compute all operations whose bits could depend on the number of rows or threads. */
+    bool is_ours_ = false;
+    /** A decode of fewer tokens is padded; 0 for no padding. */
     size_t minimum_tokens_ = 0;
     Readout readout_;
     Context context_;

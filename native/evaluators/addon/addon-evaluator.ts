@@ -9,7 +9,7 @@ import {
   type PlanEvaluator,
   WAITING_PLANS_MAX,
 } from '../../plan-evaluator.ts';
-import { computingThreads } from '../computing-threads.ts';
+import { type ComputingThreads, computingThreads } from '../computing-threads.ts';
 import type {
   AddonBinding,
   EvaluatorEvent,
@@ -42,7 +42,7 @@ export interface AddonEvaluatorOptions {
   readonly context_tokens: number;
   readonly gpu?: Gpu | undefined;
   /** Threads that compute; 0 or undefined chooses them before each decode, as `computingThreads` says. */
-  readonly threads?: number | undefined;
+  readonly threads?: number | ComputingThreads | undefined;
   /** The largest number of waiting plans before `EngineOverloaded`. */
   readonly queue_limit?: number | undefined;
   /** The bytes of prefixes kept for reuse within their scope; 0 for none. */
@@ -191,7 +191,8 @@ export class AddonEvaluator implements PlanEvaluator {
  */
 export async function createAddonEvaluator(options: AddonEvaluatorOptions): Promise<AddonEvaluator> {
   const { binding, built } = await loadBinding(options.gpu ?? 'auto', options.onBuild);
-  const threads = computingThreads(options.threads);
+  const { threads: wanted } = options;
+  const threads = typeof wanted === 'object' ? wanted : computingThreads(wanted);
   const { promise, resolve, reject } = Promise.withResolvers<AddonEvaluator>();
   let evaluator: AddonEvaluator | undefined;
   const require_gpu = built.library.gpu !== false && options.gpu !== undefined && options.gpu !== 'auto';
