@@ -57,6 +57,11 @@ export interface PlanEvaluator {
     options: { readonly scope: string; readonly signal?: AbortSignal },
   ): Promise<PlanLogits>;
   counts(): EvaluatorCounts;
+  /**
+   * Returns how many times as long the newest plan would have taken beside other work, which leaves it fewer threads.
+   * Absent where the number of threads is fixed.
+   */
+  slowdown?(): number;
   /** Frees the model's memory; pending plans are rejected with `EngineFailed`. */
   close(): Promise<void>;
 }

@@ -152,7 +152,9 @@ export class ProfiledEngine implements DecisionEngine {
       const plan = speedProbe(Math.min(tokens, this.evaluator.context_tokens));
       const began_ms = performance.now();
       await this.evaluator.evaluate(plan, { scope: 'speed' });
-      return { plan, duration_ms: performance.now() - began_ms };
+      const duration_ms = performance.now() - began_ms;
+      // The speed is for limits, which hold while other work leaves fewer threads.
+      return { plan, duration_ms: duration_ms * (this.evaluator.slowdown?.() ?? 1) };
     };
     this.#speed = speedOf(await measure(PROBE_TOKENS.short), await measure(PROBE_TOKENS.long));
     return this.#speed;

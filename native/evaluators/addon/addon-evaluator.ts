@@ -88,6 +88,7 @@ export class AddonEvaluator implements PlanEvaluator {
     private readonly binding: AddonBinding,
     private readonly native: NativeEvaluator,
     private readonly facts: LoadedFacts,
+    private readonly fewest_threads: number,
   ) {
     this.device = deviceName(facts.device);
     this.missing_gpu = facts.missing_gpu || undefined;
@@ -134,6 +135,10 @@ export class AddonEvaluator implements PlanEvaluator {
     if (signal === undefined) return promise;
     signal.addEventListener('abort', abort, { once: true });
     return promise.finally(() => signal.removeEventListener('abort', abort));
+  }
+
+  slowdown(): number {
+    return Math.max(1, this.stats().threads / this.fewest_threads);
   }
 
   stats(): EvaluatorStats {
@@ -225,7 +230,7 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
       );
       return;
     }
-    evaluator = new AddonEvaluator(binding, native, event);
+    evaluator = new AddonEvaluator(binding, native, event, threads.fewest);
     resolve(evaluator);
   };
   let native: NativeEvaluator;

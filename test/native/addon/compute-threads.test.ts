@@ -62,7 +62,9 @@ async function evaluatorBeside(directory: string, deterministic = false) {
         await write(others);
       }
       const logits = await evaluator.evaluate(PLAN, { scope: 'a' });
-      return { logits, threads: evaluator.stats().threads };
+      const { threads } = evaluator.stats();
+      expect(evaluator.slowdown()).toBe(threads / fewest);
+      return { logits, threads };
     },
   };
 }
