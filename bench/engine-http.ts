@@ -6,10 +6,9 @@
  *   bun bench/engine-http.ts [rounds, default 5]
  */
 import autocannon from 'autocannon';
-import { getLlama } from 'node-llama-cpp';
-import { EMBEDDED_WEIGHTS } from '../native/engine.ts';
 import { THREADS } from './support/engine.ts';
 import { FIVE_QUESTIONS } from './support/five-questions.ts';
+import { openLlamaReader } from './support/llama-reader.ts';
 import { startServiceProcess } from './support/service-process.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
@@ -18,15 +17,7 @@ const REQUESTS = 48;
 const rounds = Number(process.argv[2] ?? 5);
 
 const service = await startServiceProcess('real', THREADS);
-const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
-const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
-const context = await model.createContext({
-  contextSize: 1024,
-  batchSize: 512,
-  threads: THREADS,
-  flashAttention: true,
-});
-const sequence = context.getSequence();
+const llama = await openLlamaReader(THREADS, 1024);
 let records = 0;
 let request_tokens = 0;
 
@@ -67,11 +58,10 @@ async function serve(requests: number): Promise<number> {
 /** Returns llama.cpp's tokens a second on as many tokens as a request has. */
 async function read(times: number): Promise<number> {
   const count = Math.round(request_tokens);
-  const prompt = model.tokenize('A parcel is late. '.repeat(count)).slice(0, count);
+  const prompt = llama.tokens('A parcel is late. '.repeat(count), count);
   const before = performance.now();
   for (let time = 0; time < times; time++) {
-    await sequence.clearHistory();
-    await sequence.evaluateWithoutGeneratingNewTokens(prompt);
+    await llama.read(prompt);
   }
   return (1000 * times * count) / (performance.now() - before);
 }

@@ -8,7 +8,6 @@
 import { symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { getLlama } from 'node-llama-cpp';
 import { findLibrary } from '../native/addon/library.ts';
 import { loadedCpuLibrary } from '../native/cpu-library.ts';
 import { createAddonEvaluator } from '../native/evaluators/addon/addon-evaluator.ts';
@@ -18,6 +17,7 @@ import type { PlanEvaluator } from '../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
 import { llamaTokenizer, temporaryDirectory } from '../test/native/support/models.ts';
 import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
+import { openLlamaReader } from './support/llama-reader.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const { positionals } = parseArgs({ allowPositionals: true });
@@ -51,16 +51,8 @@ const tokens = plans.reduce(
     sum + prefix.length + branches.reduce((length, branch) => length + branch.tokens.length, 0),
   0,
 );
-const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
-const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
-const context = await model.createContext({
-  contextSize: CONTEXT_TOKENS,
-  batchSize: 512,
-  threads: THREADS,
-  flashAttention: true,
-});
-const sequence = context.getSequence();
-const prompt = model.tokenize('A parcel is late. '.repeat(tokens)).slice(0, tokens);
+const llama = await openLlamaReader(THREADS, CONTEXT_TOKENS);
+const prompt = llama.tokens('A parcel is late. '.repeat(tokens), tokens);
 
 let scopes = 0;
 /** Evaluates the plans without a kept prefix. */
@@ -72,10 +64,7 @@ async function evaluate(evaluator: PlanEvaluator): Promise<void> {
 const times = await alternating(Number(rounds), {
   own: () => evaluate(own),
   ggml: () => evaluate(ggml),
-  prompt: async () => {
-    await sequence.clearHistory();
-    await sequence.evaluateWithoutGeneratingNewTokens(prompt);
-  },
+  prompt: () => llama.read(prompt),
 });
 report({
   bench: 'engine-kernels',

@@ -9,10 +9,9 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { getLlama } from 'node-llama-cpp';
-import { EMBEDDED_WEIGHTS } from '../native/engine.ts';
 import { PROJECT_ROOT } from '../src/files/project-root.ts';
 import { fiveQuestions } from './support/engine.ts';
+import { openLlamaReader } from './support/llama-reader.ts';
 import { median, report, rounded } from './support/statistics.ts';
 
 const CHILD = 'child';
@@ -54,19 +53,10 @@ async function engineOf(root: string, threads: number): Promise<Prepare> {
 
 /** Reads with llama.cpp alone. */
 async function llamaCpp(threads: number): Promise<Prepare> {
-  const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
-  const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
-  const context = await model.createContext({
-    contextSize: 16_384,
-    batchSize: 512,
-    threads,
-    flashAttention: true,
-  });
-  const sequence = context.getSequence();
-  const text = model.tokenize(TEXT);
-  return async (tokens) => {
-    await sequence.clearHistory();
-    return { tokens, read: () => sequence.evaluateWithoutGeneratingNewTokens(text.slice(0, tokens)) };
+  const llama = await openLlamaReader(threads, 16_384);
+  return (count) => {
+    const tokens = llama.tokens(TEXT, count);
+    return Promise.resolve({ tokens: tokens.length, read: () => llama.read(tokens) });
   };
 }
 

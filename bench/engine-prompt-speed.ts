@@ -8,37 +8,25 @@
  *
  * With LLAMA_BENCH=<path of a llama-bench> its prompt speed is printed beside.
  */
-import { getLlama } from 'node-llama-cpp';
 import { EMBEDDED_WEIGHTS, openEngine } from '../native/engine.ts';
 import { alternating, answer, fiveQuestions, THREADS } from './support/engine.ts';
+import { LLAMA_BATCH_TOKENS, openLlamaReader } from './support/llama-reader.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const rounds = Number(process.argv[2] ?? 9);
-const BATCH_TOKENS = 512;
 
 const engine = await openEngine({ evaluator: 'addon', gpu: false, threads: THREADS });
-const llama = await getLlama({ build: 'never', gpu: false, maxThreads: 0, progressLogs: false });
-const model = await llama.loadModel({ modelPath: EMBEDDED_WEIGHTS });
-const context = await model.createContext({
-  contextSize: 1024,
-  batchSize: BATCH_TOKENS,
-  threads: THREADS,
-  flashAttention: true,
-});
-const sequence = context.getSequence();
+const llama = await openLlamaReader(THREADS, 1024);
 const input = fiveQuestions();
 const consistent_input = fiveQuestions('consistent');
 const { input_tokens } = await engine.plan(input);
 const { input_tokens: consistent_tokens } = await engine.plan(consistent_input);
-const prompt = model.tokenize('A parcel is late. '.repeat(input_tokens)).slice(0, input_tokens);
+const prompt = llama.tokens('A parcel is late. '.repeat(input_tokens), input_tokens);
 
 const times = await alternating(rounds, {
   fast: () => answer(engine, input),
   consistent: () => answer(engine, consistent_input),
-  prompt: async () => {
-    await sequence.clearHistory();
-    await sequence.evaluateWithoutGeneratingNewTokens(prompt);
-  },
+  prompt: () => llama.read(prompt),
 });
 report({
   bench: 'engine-prompt-speed',
@@ -59,7 +47,16 @@ report({
 
 const program = process.env.LLAMA_BENCH;
 if (program !== undefined) {
-  const options = ['-p', String(input_tokens), '-n', '0', '-t', String(THREADS), '-b', String(BATCH_TOKENS)];
+  const options = [
+    '-p',
+    String(input_tokens),
+    '-n',
+    '0',
+    '-t',
+    String(THREADS),
+    '-b',
+    String(LLAMA_BATCH_TOKENS),
+  ];
   const run = Bun.spawn([program, '-m', EMBEDDED_WEIGHTS, ...options, '-fa', '1', '-r', '9', '-o', 'json']);
   const [result]: readonly { avg_ts: number }[] = JSON.parse(await new Response(run.stdout).text());
   report({
