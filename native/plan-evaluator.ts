@@ -59,7 +59,7 @@ export interface PlanEvaluator {
   counts(): EvaluatorCounts;
   /**
    * Returns how many times as long the newest plan would have taken beside other work, which leaves it fewer threads.
-   * Absent where the number of threads is fixed.
+   * Absent in evaluators whose number of threads never changes.
    */
   slowdown?(): number;
   /** Frees the model's memory; pending plans are rejected with `EngineFailed`. */

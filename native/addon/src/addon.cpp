@@ -279,7 +279,7 @@ bool get_options(napi_env env, napi_value object, EvaluatorOptions & options) {
         !get_string_property(env, object, "model_path", model.model_path) ||
         !get_boolean_property(env, object, "require_gpu", model.require_gpu) ||
         !get_integer_property(env, object, "fewest_threads", model.threads.fewest) ||
-        !get_integer_property(env, object, "threads", model.threads.most) ||
+        !get_integer_property(env, object, "most_threads", model.threads.most) ||
         !get_string_property(env, object, "cpu_times", model.threads.cpu_times) ||
         !get_integer_property(env, object, "context_tokens", model.context_tokens) ||
         !get_integer_property(env, object, "queue_limit", queue_limit) ||

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "attention_kernel.hpp"
+#include "memory.hpp"
 
 /**
  * The computation of a piece, written once for registers of any width. A file that includes this defines before it
@@ -152,11 +153,8 @@ class Worker {
         std::fill_n(head.sums, ROWS, 0.0f);
     }
 
-    /** Asks for the next tile's bytes, which are too far apart for the CPU to foresee. They need not exist. */
-    static void prefetch(const char * from, size_t bytes) {
-        constexpr size_t line = 64;
-        for (size_t i = 0; i < bytes; i += line) __builtin_prefetch(from + i);
-    }
+    /** Asks for the next tile's bytes, which are too far apart for the CPU to foresee. */
+    static void prefetch_next(const char * from, size_t bytes) { prefetch<1>(from, bytes); }
 
     /** Sets a bit in `sees[row]` for each cell of the tile that the row sees. Missing rows see what the last one sees. */
     TDS_TARGET Sight read_mask(size_t first_cell, uint64_t (&sees)[ROWS]) const {
@@ -165,7 +163,7 @@ class Worker {
         uint64_t all = ~0ull;
         for (size_t row = 0; row < ROWS; row++) {
             const char * mask = operands_.mask + (first_row_ + row) * operands_.mask_row_stride + first_cell * 2;
-            if (row < rows_) prefetch(mask + CELLS * 2, CELLS * 2);
+            if (row < rows_) prefetch_next(mask + CELLS * 2, CELLS * 2);
             sees[row] = row < rows_ ? Lanes::seen(mask, cells) : sees[rows_ - 1];
             any |= sees[row];
             all &= sees[row];
@@ -188,7 +186,7 @@ class Worker {
                 continue;
             }
             const char * from = keys + (tile * CELLS + cell) * operands_.key_cell_stride;
-            prefetch(from + CELLS * operands_.key_cell_stride, size() * 2);
+            prefetch_next(from + CELLS * operands_.key_cell_stride, size() * 2);
             __m256 squares = _mm256_setzero_ps();
             for (size_t i = 0; i < size(); i += eight::COUNT) {
                 const __m256 numbers = eight::from_halves(from + i * 2);
@@ -210,7 +208,7 @@ class Worker {
         const char * values = operands_.values + cache_head_ * operands_.value_head_stride;
         for (size_t cell = 0; cell < CELLS; cell++) {
             const char * from = values + (tile * CELLS + cell) * operands_.value_cell_stride;
-            prefetch(from + CELLS * operands_.value_cell_stride, size() * 2);
+            prefetch_next(from + CELLS * operands_.value_cell_stride, size() * 2);
             __m256i sizes = _mm256_setzero_si256();
             for (size_t i = 0; seen[cell] != 0 && i < size(); i += eight::COUNT) {
                 sizes = _mm256_max_epu32(sizes, eight::sizes(eight::from_halves(from + i * 2)));

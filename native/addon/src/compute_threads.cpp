@@ -14,8 +14,8 @@ using Seconds = std::chrono::duration<double>;
 /** Over a shorter time, a clock that ticks a hundred times a second tells too little. */
 constexpr Seconds PERIOD{0.5};
 /**
- * All of N cores compute while other work needs less than half an Nth of one. If it needs an Nth, they are as fast as one
- * core fewer.
+ * All of N cores compute while other work needs less than half an Nth of one. If it needs an Nth, they are as fast as
+ * one core fewer.
  */
 constexpr double SHARE_OF_OTHERS = 0.5;
 

@@ -15,8 +15,8 @@ struct ThreadOptions {
     int fewest = 1;
     /** While none does. */
     int most = 1;
-    /** The file with the CPU times of the machine, in the form of Linux's `/proc/stat`. */
-    std::string cpu_times = "/proc/stat";
+    /** The file with the CPU times of the machine, in the form of Linux's `/proc/stat`; empty for none. */
+    std::string cpu_times;
     /** The clock of the CPU time of the event loop's thread; none where there is no event loop. */
     std::optional<clockid_t> event_loop;
 };

@@ -63,8 +63,8 @@ void Decoder::warm_up() {
     readout_.learn();
     const size_t own = shared_.kernels ? shared_.kernels->computed() - computed : 0;
     // Our kernels compute each row by itself, whatever the number of rows and of threads.
-    is_ours_ = !shared_.on_gpu && readout_.stops_at_hidden() && own == readout_.size_dependent_operations();
-    if (!shared_.on_gpu) minimum_tokens_ = is_ours_ ? KernelBackend::COLUMNS_MIN : TILE_CELLS;
+    has_fixed_bits_ = !shared_.on_gpu && readout_.stops_at_hidden() && own == readout_.size_dependent_operations();
+    if (!shared_.on_gpu) minimum_tokens_ = has_fixed_bits_ ? KernelBackend::COLUMNS_MIN : TILE_CELLS;
     cells_.learn_reservations();
 }
 
@@ -175,7 +175,7 @@ void Decoder::count_batch() const {
 }
 
 bool Decoder::compute() {
-    const ComputeThreads::Turn turn(*shared_.threads, is_ours_);
+    const ComputeThreads::Turn turn(*shared_.threads, has_fixed_bits_);
     llama_set_n_threads(context_.get(), turn.count(), turn.count());
     llama_attach_threadpool(context_.get(), turn.pool(), turn.pool());
     if (shared_.kernels) shared_.kernels->set_threads(turn.count(), turn.pool());

@@ -123,8 +123,8 @@ class Decoder {
     const DecoderShared shared_;
     const DecoderOptions options_;
     const uint32_t outputs_limit_;
-    /** True if our kernels compute all operations whose bits could depend on the number of rows or threads. */
-    bool is_ours_ = false;
+    /** True if no bit depends on the number of rows or threads: our kernels compute all operations that could. */
+    bool has_fixed_bits_ = false;
     /** A decode of fewer tokens is padded; 0 for no padding. */
     size_t minimum_tokens_ = 0;
     Readout readout_;

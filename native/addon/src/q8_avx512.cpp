@@ -16,8 +16,8 @@ namespace q8 {
 namespace {
 
 /**
- * Six columns of two row tiles need a load for each 1.5 products, twelve of one tile a load for each 1.1. Loads would
- * then take longer than the products, because a core loads one register a cycle.
+ * Six columns of two row tiles need eight loads for twelve products. Twelve columns of one tile need thirteen, which
+ * take longer than the products, because a core loads one register and starts one product a cycle.
  */
 constexpr size_t COLUMNS = 6;
 constexpr size_t ROW_TILES = 2;

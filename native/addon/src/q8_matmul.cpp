@@ -18,13 +18,6 @@ struct Block {
 };
 static_assert(sizeof(Block) == 2 + BLOCK, "Q8_0 has no padding");
 
-constexpr size_t LINE = 64;
-
-/** Asks for `size` bytes to be brought to the level 2 cache. They need not exist. */
-void prefetch(const uint8_t * from, size_t size) {
-    for (size_t i = 0; i < size; i += LINE) __builtin_prefetch(from + i, 0, 2);
-}
-
 }  // namespace
 
 const Kernel * kernel_of(Instructions instructions) {
@@ -63,7 +56,7 @@ void Activations::resize(size_t columns, size_t depth) {
     depth_ = depth;
     const size_t size = tiles() * (depth / BLOCK) * kernel_.column_block;
     if (size <= capacity_) return;
-    bytes_ = allocate_aligned(size, LINE);
+    bytes_ = allocate_aligned(size, CACHE_LINE);
     capacity_ = size;
 }
 
@@ -95,15 +88,15 @@ void multiply(const Weights & weights, size_t first_tile, size_t last_tile, cons
     for (size_t first = 0; first < activations.tiles(); first += tiles_at_once) {
         const size_t last = std::min(first + tiles_at_once, activations.tiles());
         // While a tile is multiplied, its part of the next rows comes from memory.
-        const size_t part = (row_bytes / (last - first) + LINE - 1) / LINE * LINE;
+        const size_t part = round_up(row_bytes / (last - first), CACHE_LINE);
         for (size_t row_tile = first_tile; row_tile < last_tile; row_tile += kernel.row_tiles) {
             const size_t row_tiles = std::min(kernel.row_tiles, last_tile - row_tile);
-            const uint8_t * next = weights.tile(row_tile) + row_bytes;
+            const uint8_t * rows = weights.tile(row_tile);
+            const uint8_t * next = rows + row_bytes;
             for (size_t tile = first; tile < last; tile++, next += part) {
-                prefetch(next, part);
-                kernel.multiply(weights.tile(row_tile), row_tiles, activations.tile(tile), activations.columns_of(tile),
-                                blocks, bytes + tile * kernel.columns * stride + row_tile * ROWS * sizeof(float),
-                                stride);
+                prefetch<2>(next, part);
+                kernel.multiply(rows, row_tiles, activations.tile(tile), activations.columns_of(tile), blocks,
+                                bytes + tile * kernel.columns * stride + row_tile * ROWS * sizeof(float), stride);
             }
         }
     }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "instructions.hpp"
-#include "large_pages.hpp"
+#include "memory.hpp"
 
 namespace tds {
 

@@ -206,7 +206,7 @@ export async function createAddonEvaluator(options: AddonEvaluatorOptions): Prom
     model_path: options.model_path,
     require_gpu,
     fewest_threads: threads.fewest,
-    threads: threads.most,
+    most_threads: threads.most,
     cpu_times: options.cpu_times ?? '/proc/stat',
     context_tokens: options.context_tokens,
     queue_limit: options.queue_limit ?? WAITING_PLANS_MAX,

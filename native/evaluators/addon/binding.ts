@@ -34,7 +34,7 @@ export interface NativeEvaluatorOptions extends NativeBackends {
   readonly require_gpu: boolean;
   /** Threads that compute while other work needs the machine, and while none does. */
   readonly fewest_threads: number;
-  readonly threads: number;
+  readonly most_threads: number;
   /** The file with the CPU times of the machine, in the form of Linux's `/proc/stat`. */
   readonly cpu_times: string;
   readonly context_tokens: number;

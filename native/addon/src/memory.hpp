@@ -8,10 +8,25 @@
 
 namespace tds {
 
+/** Bytes of a line of the CPU's caches. */
+constexpr size_t CACHE_LINE = 64;
+
+inline size_t round_up(size_t size, size_t multiple) { return (size + multiple - 1) / multiple * multiple; }
+
+/** Asks for bytes to be brought into a level of the CPU's caches, 1 or 2. They need not exist. */
+template <int Level>
+inline void prefetch(const void * from, size_t bytes) {
+    const auto * line = static_cast<const char *>(from);
+    for (size_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch(line + i, 0, 4 - Level);
+}
+
 struct Freed {
     void operator()(void * memory) const { std::free(memory); }
 };
 using Bytes = std::unique_ptr<uint8_t[], Freed>;
+
+/** Returns `size` bytes, rounded up to and starting on a multiple of `alignment`. Throws std::bad_alloc. */
+Bytes allocate_aligned(size_t size, size_t alignment);
 
 /**
  * Memory in pages of 2 MiB, where the system has them. Weights are read from end to end for each batch, and with small
@@ -27,8 +42,5 @@ class LargePages {
     uint8_t * next_ = nullptr;
     size_t left_ = 0;
 };
-
-/** Returns `size` bytes, rounded up to and starting on a multiple of `alignment`. Throws std::bad_alloc. */
-Bytes allocate_aligned(size_t size, size_t alignment);
 
 }  // namespace tds

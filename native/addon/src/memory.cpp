@@ -1,4 +1,4 @@
-#include "large_pages.hpp"
+#include "memory.hpp"
 
 #include <algorithm>
 #include <new>
@@ -11,12 +11,9 @@ namespace tds {
 
 namespace {
 
-constexpr size_t LINE = 64;
 constexpr size_t PAGE = 2 << 20;
 /** A chunk's end that nothing fits in is not used. */
 constexpr size_t CHUNK = 4 * PAGE;
-
-size_t round_up(size_t size, size_t multiple) { return (size + multiple - 1) / multiple * multiple; }
 
 }  // namespace
 
@@ -27,7 +24,7 @@ Bytes allocate_aligned(size_t size, size_t alignment) {
 }
 
 uint8_t * LargePages::take(size_t size) {
-    size = round_up(size, LINE);
+    size = round_up(size, CACHE_LINE);
     if (size > left_) {
         const size_t chunk = round_up(std::max(size, CHUNK), PAGE);
         next_ = chunks_.emplace_back(allocate_aligned(chunk, PAGE)).get();
