@@ -12,6 +12,7 @@ import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
 import { dataCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
+import { grafanaDashboard } from './grafana-dashboard.ts';
 import { printLine } from './output.ts';
 import { addSettings, settingsOf } from './settings.ts';
 
@@ -134,69 +135,60 @@ interface MachineValues {
   readonly metrics: string;
 }
 
+/** Returns the files that the options name. */
 function deployments(
   { systemd, caddy, grafana, prometheus, output }: InstallOptions,
   values: MachineValues,
 ): readonly Deployment[] {
   const { places, domain, metrics } = values;
   const written = (name: string) => Bun.$.escape(join(output, name));
-  return [
-    ...(systemd
-      ? [
-          {
-            name: 'tds.toml',
-            text: () => settingsFile(values),
-            next: firstLines(values, written('tds.toml')),
-          },
-          {
-            name: 'tds.service',
-            text: () => textOf('tds.service', places),
-            next: [
-              `install -m 644 ${written('tds.service')} /etc/systemd/system/tds.service`,
-              'systemctl daemon-reload && systemctl enable --now tds',
-            ],
-          },
-        ]
-      : []),
-    ...(caddy
-      ? [
-          {
-            name: 'Caddyfile',
-            text: () => textOf('Caddyfile', places),
-            next: [
-              `install -m 644 ${written('Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
-              'let the service know of the proxy, such as in /etc/tds.env, and start it again:',
-              '  TDS_CLIENT_ADDRESS_HEADER=X-Forwarded-For',
-              `  TDS_PUBLIC_URL=${domain.includes('://') ? domain : `https://${domain}`}`,
-            ],
-          },
-        ]
-      : []),
-    ...(grafana
-      ? [
-          {
-            name: 'tds-dashboard.json',
-            text: () => textOf('grafana-dashboard.json', places),
-            next: ['import it in Grafana: Dashboards, New, Import'],
-          },
-        ]
-      : []),
-    ...(prometheus
-      ? [
-          {
-            name: 'tds-alerts.yml',
-            text: () => textOf('prometheus-alerts.yml', places),
-            next: [
-              `install -m 644 ${written('tds-alerts.yml')} /etc/prometheus/tds-alerts.yml`,
-              'name it in rule_files of prometheus.yml, and the service in scrape_configs:',
-              '  - job_name: tds',
-              '    static_configs:',
-              `      - targets: ['${metrics}']`,
-            ],
-          },
-        ]
-      : []),
+  const all: readonly (Deployment & { readonly is_wanted: true | undefined })[] = [
+    {
+      name: 'tds.toml',
+      is_wanted: systemd,
+      text: () => settingsFile(values),
+      next: firstLines(values, written('tds.toml')),
+    },
+    {
+      name: 'tds.service',
+      is_wanted: systemd,
+      text: () => textOf('tds.service', places),
+      next: [
+        `install -m 644 ${written('tds.service')} /etc/systemd/system/tds.service`,
+        'systemctl daemon-reload && systemctl enable --now tds',
+      ],
+    },
+    {
+      name: 'Caddyfile',
+      is_wanted: caddy,
+      text: () => textOf('Caddyfile', places),
+      next: [
+        `install -m 644 ${written('Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
+        'let the service know of the proxy, such as in /etc/tds.env, and start it again:',
+        '  TDS_CLIENT_ADDRESS_HEADER=X-Forwarded-For',
+        `  TDS_PUBLIC_URL=${domain.includes('://') ? domain : `https://${domain}`}`,
+      ],
+    },
+    {
+      name: 'tds-dashboard.json',
+      is_wanted: grafana,
+      text: () => `${JSON.stringify(grafanaDashboard(), null, 2)}\n`,
+      next: ['import it in Grafana: Dashboards, New, Import'],
+    },
+    {
+      name: 'tds-alerts.yml',
+      is_wanted: prometheus,
+      text: () => textOf('prometheus-alerts.yml', places),
+      next: [
+        `install -m 644 ${written('tds-alerts.yml')} /etc/prometheus/tds-alerts.yml`,
+        'name it in rule_files of prometheus.yml, and the service in scrape_configs:',
+        '  - job_name: tds',
+        '    static_configs:',
+        `      - targets: ['${metrics}']`,
+      ],
+    },
   ];
+  return all.filter(({ is_wanted }) => is_wanted);
 }
 
 /**
@@ -312,8 +304,7 @@ async function textOf(template: string, values: DeploymentValues): Promise<strin
   if (!existsSync(path)) throw new CommandFailed(`This program has no ${template}.`);
   const text = await readFile(path, 'utf8');
   try {
-    // The braces of a dashboard are its own.
-    return template.endsWith('.json') ? text : fillTemplate(text, values);
+    return fillTemplate(text, values);
   } catch (error) {
     if (error instanceof UnwritableValue) throw new CommandFailed(error.message, { cause: error });
     throw error;

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import dashboard from '../../src/deploy/grafana-dashboard.json' with { type: 'json' };
+import { grafanaDashboard } from '../../src/cli/grafana-dashboard.ts';
 import { allMetrics } from '../support/metrics-reference.ts';
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana writes its variables so.
@@ -51,6 +51,8 @@ function metricsOf(query: string): readonly string[] {
 function family(name: string): string {
   return name.replace(/_(seconds|tokens)_(bucket|sum|count)$/, '_$1');
 }
+
+const dashboard = grafanaDashboard();
 
 const queries = dashboard.panels
   .flatMap((panel) => ('targets' in panel ? panel.targets : []))
