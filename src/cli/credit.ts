@@ -8,11 +8,10 @@ import { creditHistory, type HistoryEntry } from '../payments/history.ts';
 import { manualProvider } from '../payments/manual.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { assignPaymentEvent, dismissPaymentEvent, listPaymentEvents } from '../payments/resolve-event.ts';
-import type { KeptEvent } from '../store/payment-records.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId } from './lookup.ts';
 import { organizationSummary } from './organizations.ts';
-import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatTime, printJson, printLine, printRows, printTable } from './output.ts';
 import { addSettings } from './settings.ts';
 import { dollars, wholeNumber } from './values.ts';
 
@@ -36,19 +35,6 @@ function historyCells(entry: HistoryEntry): string[] {
 interface EventsOptions extends JsonOptions {
   readonly all?: true;
   readonly limit: number;
-}
-
-function eventCells(event: KeptEvent): string[] {
-  return [
-    event.event_id,
-    formatTime(event.received_at_ms),
-    event.type,
-    event.payment_external_id ?? '',
-    event.amount_micros === null ? '' : formatDollars(event.amount_micros),
-    event.organization_id ?? '',
-    event.outcome,
-    event.reason ?? '',
-  ];
 }
 
 /** Returns Paddle where its settings are given, else the provider that the operator confirms by hand. */
@@ -150,22 +136,14 @@ export function registerCredit(program: Command): void {
           text === undefined ? undefined : await organizationId(context, text),
         ),
       );
-      if (options.json) {
-        printJson(payments);
-        return;
-      }
-      printTable(
-        ['ID', 'ORGANIZATION', 'PROVIDER', 'KIND', 'AMOUNT', 'CREATED'],
-        payments.map((row) => [
-          row.id,
-          row.organization_id,
-          row.provider,
-          row.kind,
-          formatDollars(row.amount_micros),
-          formatTime(row.created_at_ms),
-        ]),
-        'No payment is pending.',
-      );
+      printRows(options, payments, 'No payment is pending.', {
+        ID: (row) => row.id,
+        ORGANIZATION: (row) => row.organization_id,
+        PROVIDER: (row) => row.provider,
+        KIND: (row) => row.kind,
+        AMOUNT: (row) => formatDollars(row.amount_micros),
+        CREATED: (row) => formatTime(row.created_at_ms),
+      });
     });
 
   jsonCommand(parent, {
@@ -197,14 +175,17 @@ export function registerCredit(program: Command): void {
           limit: options.limit,
         }),
       );
-      if (options.json) printJson(events);
-      else {
-        printTable(
-          ['EVENT', 'RECEIVED', 'TYPE', 'PAYMENT', 'AMOUNT', 'ORGANIZATION', 'OUTCOME', 'REASON'],
-          events.map(eventCells),
-          options.all === true ? 'No event was received yet.' : 'No event is unresolved.',
-        );
-      }
+      const empty = options.all === true ? 'No event was received yet.' : 'No event is unresolved.';
+      printRows(options, events, empty, {
+        EVENT: (row) => row.event_id,
+        RECEIVED: (row) => formatTime(row.received_at_ms),
+        TYPE: (row) => row.type,
+        PAYMENT: (row) => row.payment_external_id ?? '',
+        AMOUNT: (row) => (row.amount_micros === null ? '' : formatDollars(row.amount_micros)),
+        ORGANIZATION: (row) => row.organization_id ?? '',
+        OUTCOME: (row) => row.outcome,
+        REASON: (row) => row.reason ?? '',
+      });
     });
 
   jsonCommand(parent, {

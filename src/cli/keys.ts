@@ -14,7 +14,7 @@ import {
 import { formatDollars } from '../contract/money.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
-import { formatLimit, formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatLimit, formatTime, printJson, printLine, printRows } from './output.ts';
 import { askToForgetKeys } from './reload-socket.ts';
 import {
   dollars,
@@ -121,41 +121,20 @@ function registerList(parent: Command): void {
           revoked: options.revoked === true,
         });
       });
-      if (options.json) {
-        printJson(keys);
-        return;
-      }
-      printTable(
-        [
-          'ID',
-          'NAME',
-          'KEY',
-          'PROJECT',
-          'ORGANIZATION',
-          'CREATED BY',
-          'CREATED',
-          'LAST USED',
-          'SPENT THIS MONTH',
-          'LIMIT',
-          'EXPIRES',
-          'REVOKED',
-        ],
-        keys.map((row) => [
-          row.id,
-          row.name,
-          `${row.display_prefix}…`,
-          row.project_name,
-          row.organization_name,
-          row.created_by_name ?? 'operator',
-          formatTime(row.created_at_ms),
-          formatTime(row.last_used_at_ms),
-          formatDollars(row.spent_this_month_micros),
-          formatLimit(row.monthly_limit_micros),
-          formatTime(row.expires_at_ms),
-          formatTime(row.revoked_at_ms),
-        ]),
-        'There is no such API key.',
-      );
+      printRows(options, keys, 'There is no such API key.', {
+        ID: (row) => row.id,
+        NAME: (row) => row.name,
+        KEY: (row) => `${row.display_prefix}…`,
+        PROJECT: (row) => row.project_name,
+        ORGANIZATION: (row) => row.organization_name,
+        'CREATED BY': (row) => row.created_by_name ?? 'operator',
+        CREATED: (row) => formatTime(row.created_at_ms),
+        'LAST USED': (row) => formatTime(row.last_used_at_ms),
+        'SPENT THIS MONTH': (row) => formatDollars(row.spent_this_month_micros),
+        LIMIT: (row) => formatLimit(row.monthly_limit_micros),
+        EXPIRES: (row) => formatTime(row.expires_at_ms),
+        REVOKED: (row) => formatTime(row.revoked_at_ms),
+      });
     });
 }
 

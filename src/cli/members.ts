@@ -6,7 +6,7 @@ import { ROLES, type Role } from '../contract/roles.ts';
 import type { MemberRef } from '../store/account-records.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, userByEmail } from './lookup.ts';
-import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatTime, printJson, printLine, printRows } from './output.ts';
 
 async function memberRef(context: AccountContext, organization: string, email: string): Promise<MemberRef> {
   return {
@@ -88,14 +88,12 @@ export function registerMembers(program: Command): void {
       const members = await withData(options, async (context) =>
         listMembers(context, OPERATOR, await organizationId(context, organization)),
       );
-      if (options.json) {
-        printJson(members);
-        return;
-      }
-      printTable(
-        ['EMAIL', 'NAME', 'ROLE', 'MEMBER SINCE', 'USER'],
-        members.map((row) => [row.email, row.name, row.role, formatTime(row.created_at_ms), row.user_id]),
-        'The organization has no member.',
-      );
+      printRows(options, members, 'The organization has no member.', {
+        EMAIL: (row) => row.email,
+        NAME: (row) => row.name,
+        ROLE: (row) => row.role,
+        'MEMBER SINCE': (row) => formatTime(row.created_at_ms),
+        USER: (row) => row.user_id,
+      });
     });
 }

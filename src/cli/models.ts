@@ -37,7 +37,7 @@ import { checkUpstreams, checkVocabulary } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
-import { printJson, printLine, printTable } from './output.ts';
+import { printJson, printLine, printRows } from './output.ts';
 import { type ReloadOptions, reloadModel } from './reload-model.ts';
 import { askForModelStates, type ServedModelState } from './reload-socket.ts';
 import { addSettings } from './settings.ts';
@@ -228,20 +228,7 @@ function registerList(parent: Command): void {
         }));
         return await Promise.all(listed);
       });
-      if (options.json) {
-        printJson(
-          models.map(({ aliases, served, drift_index, ...model }) => ({
-            ...shown(model),
-            aliases,
-            drift_index,
-            state: served?.state ?? null,
-            load_error: served?.load_error ?? null,
-            memory_bytes: served?.memory_bytes ?? null,
-          })),
-        );
-        return;
-      }
-      printTable(LIST_COLUMNS, models.map(listRow), 'There is no model.');
+      printRows(options, models, 'There is no model.', LIST_COLUMNS, listDocument);
     });
 }
 
@@ -263,41 +250,39 @@ async function driftIndexOf(
   });
 }
 
-const LIST_COLUMNS = [
-  'ID',
-  'KIND',
-  'STATUS',
-  'STATE',
-  'MEMORY MB',
-  'WEIGHTS OR UPSTREAMS',
-  'PROFILE OR PROTOCOL',
-  'CONTEXT TOKENS',
-  'DOLLARS PER 1M INPUT TOKENS',
-  'DRIFT',
-  'ALIASES',
-];
+/** A model of the list, with its state in the service that runs here. */
+interface ListedModel extends CatalogModel {
+  readonly served: ServedModelState | undefined;
+  readonly drift_index: number | null;
+  readonly aliases: readonly string[];
+}
 
-function listRow(
-  row: CatalogModel & {
-    readonly served: ServedModelState | undefined;
-    readonly drift_index: number | null;
-    readonly aliases: readonly string[];
-  },
-): readonly string[] {
-  const { state, memory_bytes = null, load_error = null } = row.served ?? {};
-  return [
-    row.id,
-    row.kind,
-    row.status,
+const LIST_COLUMNS: Readonly<Record<string, (row: ListedModel) => string>> = {
+  ID: (row) => row.id,
+  KIND: (row) => row.kind,
+  STATUS: (row) => row.status,
+  STATE: ({ served: { state, load_error = null } = {} }) =>
     load_error === null ? (state ?? '-') : `${state}: ${load_error}`,
+  'MEMORY MB': ({ served: { memory_bytes = null } = {} }) =>
     memory_bytes === null ? '-' : String(Math.ceil(memory_bytes / BYTES_PER_MEGABYTE)),
+  'WEIGHTS OR UPSTREAMS': (row) =>
     row.weights ?? formatBase(row) ?? (row.upstreams === null ? '-' : formatUpstreams(row.upstreams)),
-    row.profile ?? row.upstreams?.protocol ?? '-',
-    row.context_tokens === null ? '-' : String(row.context_tokens),
-    formatPrice(row),
-    row.drift_index === null ? '-' : row.drift_index.toFixed(2),
-    row.aliases.join(', '),
-  ];
+  'PROFILE OR PROTOCOL': (row) => row.profile ?? row.upstreams?.protocol ?? '-',
+  'CONTEXT TOKENS': (row) => (row.context_tokens === null ? '-' : String(row.context_tokens)),
+  'DOLLARS PER 1M INPUT TOKENS': formatPrice,
+  DRIFT: (row) => (row.drift_index === null ? '-' : row.drift_index.toFixed(2)),
+  ALIASES: (row) => row.aliases.join(', '),
+};
+
+function listDocument({ aliases, served, drift_index, ...model }: ListedModel): object {
+  return {
+    ...shown(model),
+    aliases,
+    drift_index,
+    state: served?.state ?? null,
+    load_error: served?.load_error ?? null,
+    memory_bytes: served?.memory_bytes ?? null,
+  };
 }
 
 function registerAdd(parent: Command): void {

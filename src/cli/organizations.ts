@@ -18,7 +18,7 @@ import { systemClock } from '../time/clock.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { organizationId, userByEmail } from './lookup.ts';
-import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatTime, printJson, printLine, printRows } from './output.ts';
 import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
 
 /** Returns an organization as scripts get it. */
@@ -181,23 +181,19 @@ export function registerOrganizations(program: Command): void {
     example: 'tds org list --json',
   }).action(async (options: JsonOptions) => {
     const organizations = await withData(options, (context) => listOrganizations(context, OPERATOR));
-    if (options.json) {
-      printJson(
-        organizations.map((row) => ({ ...organizationSummary(row), suspended_at_ms: row.suspended_at_ms })),
-      );
-      return;
-    }
-    printTable(
-      ['ID', 'NAME', 'TIER', 'CREDIT', 'HELD', 'SUSPENDED'],
-      organizations.map((row) => [
-        row.id,
-        row.name,
-        String(row.tier),
-        formatDollars(row.credit_micros),
-        formatDollars(row.held_micros),
-        row.suspended_at_ms === null ? '' : formatTime(row.suspended_at_ms),
-      ]),
+    printRows(
+      options,
+      organizations,
       'There is no organization.',
+      {
+        ID: (row) => row.id,
+        NAME: (row) => row.name,
+        TIER: (row) => String(row.tier),
+        CREDIT: (row) => formatDollars(row.credit_micros),
+        HELD: (row) => formatDollars(row.held_micros),
+        SUSPENDED: (row) => (row.suspended_at_ms === null ? '' : formatTime(row.suspended_at_ms)),
+      },
+      (row) => ({ ...organizationSummary(row), suspended_at_ms: row.suspended_at_ms }),
     );
   });
 

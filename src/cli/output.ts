@@ -34,6 +34,29 @@ export function printTable(
   }
 }
 
+/**
+ * Prints a list: with `json` as one document of what `document` makes of each row, else as a table. `columns` has
+ * its headings and their cells; `empty` is printed when there is no row.
+ */
+export function printRows<Row>(
+  { json }: { readonly json?: true },
+  rows: readonly Row[],
+  empty: string,
+  columns: Readonly<Record<string, (row: Row) => string>>,
+  document: (row: Row) => unknown = (row) => row,
+): void {
+  if (json) {
+    printJson(rows.map((row) => document(row)));
+    return;
+  }
+  const cells = Object.values(columns);
+  printTable(
+    Object.keys(columns),
+    rows.map((row) => cells.map((cell) => cell(row))),
+    empty,
+  );
+}
+
 /** Returns a time for people: UTC to the second; a dash for none. */
 export function formatTime(time_ms: number | null): string {
   return time_ms === null ? '-' : new Date(time_ms).toISOString().replace(/\.\d+Z$/, 'Z');

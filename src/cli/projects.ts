@@ -10,7 +10,7 @@ import {
 import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
-import { formatLimit, formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatLimit, formatTime, printJson, printLine, printRows } from './output.ts';
 import { dollarsOrNone, type NONE, nullIfNone } from './values.ts';
 
 /** Adds `tds project …`. */
@@ -46,23 +46,15 @@ export function registerProjects(program: Command): void {
           archived: options.archived === true,
         }),
       );
-      if (options.json) {
-        printJson(projects);
-        return;
-      }
-      printTable(
-        ['ID', 'NAME', 'ORGANIZATION', 'SPENT THIS MONTH', 'LIMIT', 'CREATED', 'ARCHIVED'],
-        projects.map((row) => [
-          row.id,
-          row.name,
-          row.organization_name,
-          formatDollars(row.spent_this_month_micros),
-          formatLimit(row.spend_limit_micros),
-          formatTime(row.created_at_ms),
-          formatTime(row.archived_at_ms),
-        ]),
-        'There is no such project.',
-      );
+      printRows(options, projects, 'There is no such project.', {
+        ID: (row) => row.id,
+        NAME: (row) => row.name,
+        ORGANIZATION: (row) => row.organization_name,
+        'SPENT THIS MONTH': (row) => formatDollars(row.spent_this_month_micros),
+        LIMIT: (row) => formatLimit(row.spend_limit_micros),
+        CREATED: (row) => formatTime(row.created_at_ms),
+        ARCHIVED: (row) => formatTime(row.archived_at_ms),
+      });
     });
 
   jsonCommand(parent, {

@@ -5,7 +5,7 @@ import { listUsers, signUp } from '../accounts/users.ts';
 import type { Values } from '../config/settings.ts';
 import { type DataOptions, dataCommand, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { userByEmail } from './lookup.ts';
-import { formatTime, printJson, printLine, printTable } from './output.ts';
+import { formatTime, printJson, printLine, printRows } from './output.ts';
 import { addSettings } from './settings.ts';
 
 type CreateOptions = JsonOptions & { readonly operator?: true };
@@ -83,14 +83,11 @@ export function registerUsers(program: Command): void {
     example: 'tds user list',
   }).action(async (options: JsonOptions) => {
     const users = await withData(options, (context) => listUsers(context, OPERATOR));
-    if (options.json) {
-      printJson(users);
-      return;
-    }
-    printTable(
-      ['ID', 'EMAIL', 'NAME', 'CREATED'],
-      users.map((row) => [row.id, row.email, row.name, formatTime(row.created_at_ms)]),
-      'There is no user.',
-    );
+    printRows(options, users, 'There is no user.', {
+      ID: (row) => row.id,
+      EMAIL: (row) => row.email,
+      NAME: (row) => row.name,
+      CREATED: (row) => formatTime(row.created_at_ms),
+    });
   });
 }
