@@ -7,7 +7,7 @@ import { type CatalogModel, EMBEDDED } from '../store/catalog-records.ts';
 import { readTuning, type TuningContent, type TuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
 import { type UpstreamsOptions, upstreamFacts } from './catalog-model.ts';
 import type { DataContext } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, inOneSentence } from './command-failed.ts';
 import { organizationId } from './lookup.ts';
 
 /** A tuning that fits a model of the catalog, and that model. */
@@ -97,10 +97,6 @@ async function hasWeights(
 
 /** Of a model that takes any weights: those that it has now, and the profile by which they are asked. */
 async function presentFacts(weights: string): Promise<Pick<TuningHeader, 'weights_sha256' | 'profile'>> {
-  try {
-    return await checkModel({ model_path: weights === EMBEDDED ? undefined : weights });
-  } catch (error) {
-    if (!(error instanceof SetupError)) throw error;
-    throw new CommandFailed(error.message, { cause: error });
-  }
+  const model_path = weights === EMBEDDED ? undefined : weights;
+  return await inOneSentence([SetupError], () => checkModel({ model_path }));
 }

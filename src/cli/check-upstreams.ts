@@ -7,7 +7,7 @@ import type { UpstreamPool, UpstreamVocabulary } from '../store/catalog-records.
 import { MS_PER_S } from '../time/clock.ts';
 import { UpstreamFailed } from '../upstreams/upstream-failed.ts';
 import { UpstreamModel } from '../upstreams/upstream-model.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, inOneSentence } from './command-failed.ts';
 
 /** A server may load its model at the first question. */
 const WAITING_MS = 120_000;
@@ -36,7 +36,7 @@ export async function checkVocabulary(
   context_tokens?: number,
 ): Promise<CheckedVocabulary> {
   const path = resolve(given);
-  try {
+  return await inOneSentence([SetupError], async () => {
     const planner = await openScoringPlanner({ ...openOptions({ ...config, model: path }), context_tokens });
     await planner.close();
     if (context_tokens !== undefined && context_tokens > planner.context_tokens) {
@@ -48,10 +48,7 @@ export async function checkVocabulary(
       vocabulary: { path, sha256: planner.vocabulary_sha256, profile: planner.profile },
       context_tokens: planner.context_tokens,
     };
-  } catch (error) {
-    if (error instanceof SetupError) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
+  });
 }
 
 /**

@@ -5,7 +5,7 @@ import type { ModelConfig } from '../config/settings.ts';
 import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
 import { EMBEDDED, type ModelWeights } from '../store/catalog-records.ts';
 import { MS_PER_S } from '../time/clock.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, inOneSentence } from './command-failed.ts';
 import { parse, TrialReply, type TrialRequest, WEIGHTS_TRIAL } from './weights-trial.ts';
 
 /** Weights that have answered, and their context in tokens. */
@@ -60,12 +60,8 @@ export async function checkWeights(
 }
 
 async function deadlineFor(path: string): Promise<number> {
-  try {
-    return DEADLINE_MIN_MS + Math.ceil((await weightsBytes(path)) / BYTES_PER_MS_MIN);
-  } catch (error) {
-    if (error instanceof SetupError) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
+  const bytes = await inOneSentence([SetupError], () => weightsBytes(path));
+  return DEADLINE_MIN_MS + Math.ceil(bytes / BYTES_PER_MS_MIN);
 }
 
 /** Throws `CommandFailed` when the process gives no result, because of a crash or the deadline. */

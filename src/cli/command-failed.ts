@@ -8,3 +8,19 @@ export class WrongSettings extends CommandFailed {}
 
 /** There is no data yet at the given place. */
 export class NoData extends CommandFailed {}
+
+/**
+ * Runs `work`, and turns errors of these classes, whose messages are such sentences, into `CommandFailed`. Rejects
+ * with other errors as they are.
+ */
+export async function inOneSentence<Result>(
+  classes: readonly (new (...given: never[]) => Error)[],
+  work: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const is_expected = error instanceof Error && classes.some((expected) => error instanceof expected);
+    throw is_expected ? new CommandFailed(error.message, { cause: error }) : error;
+  }
+}

@@ -11,7 +11,7 @@ import { type ScoreFile, ScoreFileError } from '../eval/score-file.ts';
 import type { Mode, Question } from '../questions/question.ts';
 import { systemClock } from '../time/clock.ts';
 import { type DataOptions, examplesHelp } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
+import { inOneSentence } from './command-failed.ts';
 import { interruptible } from './interruptible.ts';
 import { addSettings } from './settings.ts';
 
@@ -94,13 +94,6 @@ export async function scoreCases(
 }
 
 /** Runs `work`, and turns errors of unusable files and weights into one sentence (`CommandFailed`). */
-export async function failingInOneSentence<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    const expected =
-      error instanceof CasesError || error instanceof ScoreFileError || error instanceof SetupError;
-    if (!expected) throw error;
-    throw new CommandFailed(error.message, { cause: error });
-  }
+export function failingInOneSentence<Result>(work: () => Promise<Result>): Promise<Result> {
+  return inOneSentence([CasesError, ScoreFileError, SetupError], work);
 }

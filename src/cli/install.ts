@@ -10,7 +10,7 @@ import { type SettingName, settingOf, type Values } from '../config/settings.ts'
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
 import { dataCommand } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, inOneSentence } from './command-failed.ts';
 import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
 import { grafanaDashboard } from './grafana-dashboard.ts';
 import { printLine } from './output.ts';
@@ -303,12 +303,7 @@ async function textOf(template: string, values: DeploymentValues): Promise<strin
   const path = projectFile(`src/deploy/${template}`);
   if (!existsSync(path)) throw new CommandFailed(`This program has no ${template}.`);
   const text = await readFile(path, 'utf8');
-  try {
-    return fillTemplate(text, values);
-  } catch (error) {
-    if (error instanceof UnwritableValue) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
+  return await inOneSentence([UnwritableValue], () => fillTemplate(text, values));
 }
 
 async function write(path: string, text: string, replace: boolean): Promise<void> {

@@ -10,7 +10,7 @@ import type { BackupSchedule } from '../maintenance/backup-schedule.ts';
 import type { PrometheusMetrics } from '../observability/prometheus-metrics.ts';
 import type { Service } from '../service.ts';
 import type { JsonOptions } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
+import { inOneSentence } from './command-failed.ts';
 import { type ReloadListener, startReloadListener } from './reload-socket.ts';
 import { modelStates } from './served-models.ts';
 
@@ -29,21 +29,13 @@ export async function listen(
   certificate: Certificate | undefined,
 ): Promise<RunningServer> {
   const { host, port } = config;
-  try {
-    return await startServer(
-      service,
-      { host, port },
-      {
-        ...connectionBounds(config),
-        client_address_header: config.clientAddressHeader,
-        certificate,
-        drain_ms: config.drainSeconds * 1_000,
-      },
-    );
-  } catch (error) {
-    if (error instanceof ListenRefused) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
+  const options = {
+    ...connectionBounds(config),
+    client_address_header: config.clientAddressHeader,
+    certificate,
+    drain_ms: config.drainSeconds * 1_000,
+  };
+  return await inOneSentence([ListenRefused], () => startServer(service, { host, port }, options));
 }
 
 /** Opens the port of `--metrics-port`; null for none. Rejects with `CommandFailed` where it cannot listen. */
@@ -63,12 +55,7 @@ export async function listenForMetrics(
     descriptors_max,
   }));
   if (backups !== undefined) metrics.watchBackups(() => backups.state());
-  try {
-    return await startMetricsListener(metrics, { host, port }, problems);
-  } catch (error) {
-    if (error instanceof ListenRefused) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
+  return await inOneSentence([ListenRefused], () => startMetricsListener(metrics, { host, port }, problems));
 }
 
 /**

@@ -14,7 +14,7 @@ import { writeJson } from '../json/write-json.ts';
 import type { Answer } from '../questions/answer.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { DataOptions } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, inOneSentence } from './command-failed.ts';
 import { jsonOrNull } from './json-body.ts';
 import { printJson, printLine, printTable } from './output.ts';
 import { readQuestionFile } from './question-file.ts';
@@ -47,22 +47,21 @@ export async function runDecide(file: string, options: DecideOptions): Promise<v
 
 async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions): Promise<Outcome> {
   const request = checkedRequest(body, options.mode ?? null);
-  const engine = await openOrFail(options);
+  const engine = await inOneSentence([SetupError], () => openEngine(openOptions(options)));
   try {
-    const plan = await engine.plan(engineInput(request));
-    const began_ms = performance.now();
-    const signal = AbortSignal.timeout(CLIENT_TIMEOUT_MS);
-    const answers = answersOf(request, await engine.evaluate(plan, { scope: 'local', signal }));
-    const latency_ms = roundedLatency(performance.now() - began_ms);
-    const { input_tokens } = plan;
-    const usage = { input_tokens, decisions: request.questions.length };
-    const document: Pick<DecisionResponse, 'answers'> = JSON.parse(
-      writeJson({ object: 'decision', mode: request.mode, answers, usage, latency_ms }),
-    );
-    return { answers: document.answers, input_tokens, latency_ms, document };
-  } catch (error) {
-    if (error instanceof PlanRejected) throw new CommandFailed(error.message, { cause: error });
-    throw error;
+    return await inOneSentence([PlanRejected], async () => {
+      const plan = await engine.plan(engineInput(request));
+      const began_ms = performance.now();
+      const signal = AbortSignal.timeout(CLIENT_TIMEOUT_MS);
+      const answers = answersOf(request, await engine.evaluate(plan, { scope: 'local', signal }));
+      const latency_ms = roundedLatency(performance.now() - began_ms);
+      const { input_tokens } = plan;
+      const usage = { input_tokens, decisions: request.questions.length };
+      const document: Pick<DecisionResponse, 'answers'> = JSON.parse(
+        writeJson({ object: 'decision', mode: request.mode, answers, usage, latency_ms }),
+      );
+      return { answers: document.answers, input_tokens, latency_ms, document };
+    });
   } finally {
     await engine.close();
   }
@@ -81,15 +80,6 @@ function checkedRequest(body: JsonObject<JsonValue>, mode: string | null): Decis
 function refused(refusal: Refusal): CommandFailed {
   const where = refusal.param === null ? '' : ` (${refusal.param})`;
   return new CommandFailed(`${refusal.code}${where}: ${refusal.message}`);
-}
-
-async function openOrFail(options: DecideOptions) {
-  try {
-    return await openEngine(openOptions(options));
-  } catch (error) {
-    if (error instanceof SetupError) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
 }
 
 async function askService(body: JsonObject<JsonValue>, options: DecideOptions): Promise<Outcome> {

@@ -17,7 +17,7 @@ import { buildInfo } from '../program/build-info.ts';
 import type { Service } from '../service.ts';
 import { systemClock } from '../time/clock.ts';
 import type { DataContext } from './command.ts';
-import { CommandFailed } from './command-failed.ts';
+import { CommandFailed, inOneSentence } from './command-failed.ts';
 import { PROGRAM_VERSION } from './program-version.ts';
 
 /** The longest wait at the end for a reader of the last lines. */
@@ -97,17 +97,14 @@ export async function openCertificate(
   log: Pick<Log, 'info' | 'error'>,
 ): Promise<Certificate | undefined> {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
-  try {
-    const certificate = await Certificate.open({ certificate: tlsCert, key: tlsKey });
-    certificate.watch({
-      onReload: () => log.info('new connections get the new TLS certificate'),
-      onFailure: ({ message }) => log.error('the TLS certificate before stays', { reason: message }),
-    });
-    return certificate;
-  } catch (error) {
-    if (error instanceof CertificateRefused) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
+  const certificate = await inOneSentence([CertificateRefused], () =>
+    Certificate.open({ certificate: tlsCert, key: tlsKey }),
+  );
+  certificate.watch({
+    onReload: () => log.info('new connections get the new TLS certificate'),
+    onFailure: ({ message }) => log.error('the TLS certificate before stays', { reason: message }),
+  });
+  return certificate;
 }
 
 /** Returns the backups of `--backup-every`; undefined for none. */

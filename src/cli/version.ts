@@ -1,6 +1,6 @@
 import { EMBEDDED_WEIGHTS, evaluatorRelease, verifyWeights, WeightsError } from '../../native/engine.ts';
 import { buildInfo } from '../program/build-info.ts';
-import { CommandFailed } from './command-failed.ts';
+import { inOneSentence } from './command-failed.ts';
 import { printLine } from './output.ts';
 
 const ADDON_STATES = {
@@ -10,24 +10,14 @@ const ADDON_STATES = {
   unavailable: 'node-llama-cpp',
 } as const;
 
-/** Returns the hash of the embedded weights. Throws `CommandFailed` when they are damaged. */
-async function weightsHash(): Promise<string> {
-  try {
-    return (await verifyWeights(EMBEDDED_WEIGHTS)).sha256;
-  } catch (error) {
-    if (error instanceof WeightsError) throw new CommandFailed(error.message, { cause: error });
-    throw error;
-  }
-}
-
 /**
  * Prints `tds --version`: version, commit, evaluator with llama.cpp's release, and the hash of the embedded
- * weights.
+ * weights. Throws `CommandFailed` when these are damaged.
  */
 export async function printVersion(): Promise<void> {
   const { version, commit } = buildInfo();
   const { addon, llama_cpp } = await evaluatorRelease();
-  const sha256 = await weightsHash();
+  const { sha256 } = await inOneSentence([WeightsError], () => verifyWeights(EMBEDDED_WEIGHTS));
   printLine(`tds ${version}`);
   printLine(`commit ${commit}`);
   printLine(`evaluator ${ADDON_STATES[addon]}, llama.cpp ${llama_cpp}`);
