@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { MODEL_SETTINGS } from '../config/settings.ts';
+import { CLIENT_SETTINGS, MODEL_SETTINGS } from '../config/settings.ts';
 import { MODES } from '../questions/question.ts';
 import { WrongSettings } from './command-failed.ts';
 import type { DecideOptions } from './run-decide.ts';
@@ -7,7 +7,11 @@ import { addSettings } from './settings.ts';
 
 /** Adds `tds decide`. */
 export function registerDecide(program: Command): void {
-  const command = addSettings(program.command('decide [file]'), ['url', 'key', 'data', ...MODEL_SETTINGS])
+  const command = addSettings(program.command('decide [file]'), [
+    ...CLIENT_SETTINGS,
+    'data',
+    ...MODEL_SETTINGS,
+  ])
     .description(
       'ask the questions in a JSON file (- for standard input), of a running service or in process',
     )

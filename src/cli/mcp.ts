@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import { CLIENT_SETTINGS } from '../config/settings.ts';
 import type { McpOptions } from './run-mcp.ts';
 import { addSettings } from './settings.ts';
 
 /** Adds `tds mcp`. */
 export function registerMcp(program: Command): void {
-  addSettings(program.command('mcp'), ['url', 'key', 'data'])
+  addSettings(program.command('mcp'), [...CLIENT_SETTINGS, 'data'])
     .description(
       'offer the tools decide, list_models and usage of a running service to an agent, by the Model Context Protocol on standard input and output',
     )

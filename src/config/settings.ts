@@ -497,49 +497,18 @@ export const DATA_SETTINGS = [
   'databasePassword',
 ] as const satisfies readonly SettingName[];
 
-/** The settings of `tds serve` beside those of stored data. */
-export const SERVE_SETTINGS = [
-  'databaseConnections',
-  'host',
-  'port',
-  'init',
-  'owner',
-  'diskFloor',
-  'idleUnload',
-  'usageRetentionDays',
-  'auditLogRetentionDays',
-  'connectionLimit',
-  'connectionLimitPerAddress',
-  'clientAddressHeader',
-  'tlsCert',
-  'tlsKey',
-  'queueLimit',
-  'evaluationTimeout',
-  'drainSeconds',
-  'drainDelay',
-  'backupEvery',
-  'backupKeep',
-  'backupDirectory',
-  'backupCommand',
-  'logLevel',
-  'logFile',
-  'logFileSize',
-  'logFileKeep',
-  'logClientAddress',
-  'metricsHost',
-  'metricsPort',
-  'apiReference',
-  'console',
-  'publicUrl',
-  'signUp',
-  'smtpUrl',
-  'mailFrom',
-  'otlpEndpoint',
-  'otlpHeaders',
-  'tracePercent',
-  ...MODEL_SETTINGS,
-  ...PADDLE_SETTINGS,
-] as const satisfies readonly SettingName[];
+/** The settings of every command that asks a running service. */
+export const CLIENT_SETTINGS = ['url', 'key'] as const satisfies readonly SettingName[];
+
+type ServeSetting = Exclude<SettingName, (typeof DATA_SETTINGS)[number] | (typeof CLIENT_SETTINGS)[number]>;
+
+/** The settings of `tds serve` beside those of stored data: all but those of clients. */
+export const SERVE_SETTINGS: readonly ServeSetting[] = SETTING_NAMES.filter(isServeSetting);
+
+function isServeSetting(name: SettingName): name is ServeSetting {
+  const others: readonly SettingName[] = [...DATA_SETTINGS, ...CLIENT_SETTINGS];
+  return !others.includes(name);
+}
 
 /** The values that choose and run a model. */
 export type ModelConfig = Values<(typeof MODEL_SETTINGS)[number]>;
@@ -548,7 +517,7 @@ export type ModelConfig = Values<(typeof MODEL_SETTINGS)[number]>;
 export type PaddleConfig = Values<(typeof PADDLE_SETTINGS)[number]>;
 
 /** The values of `tds serve`. */
-export type ServeConfig = Values<(typeof SERVE_SETTINGS)[number]>;
+export type ServeConfig = Values<ServeSetting>;
 
 function parseEmail(text: string): string {
   try {
