@@ -138,12 +138,8 @@ export class PrometheusMetrics implements Metrics {
     ]);
     info.set({ ...program }, 1);
     this.#gauge('process_start_time_seconds', 'When the process started, in Unix time.').set(started_s);
-    this.#gauge('process_resident_memory_bytes', 'Memory of the process.', [], (gauge) =>
-      gauge.set(process.memoryUsage.rss()),
-    );
-    this.#gauge('tds_heap_bytes', "Memory of JavaScript's objects.", [], (gauge) =>
-      gauge.set(process.memoryUsage().heapUsed),
-    );
+    this.#measure('process_resident_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss());
+    this.#measure('tds_heap_bytes', "Memory of JavaScript's objects.", () => process.memoryUsage().heapUsed);
     this.#counter('process_cpu_seconds_total', 'Time that processors worked for the process.', [], () => {
       const { user, system } = process.cpuUsage();
       return [[{}, (user + system) / US_PER_S]];
@@ -216,43 +212,49 @@ export class PrometheusMetrics implements Metrics {
     this.#watchModels(models);
     this.#watchUpstreams(models);
     this.#watchDatabase(databaseState);
-    this.#gauge(
+    this.#measures(
       'tds_ready',
       'Whether the check of /readyz is well; a service that stops looks at nothing but draining.',
       ['check'],
-      async (gauge) => {
+      async () => {
         const failing = await readiness.failing();
-        for (const check of READINESS_CHECKS) gauge.set({ check }, Number(!failing.includes(check)));
+        return READINESS_CHECKS.map((check) => [{ check }, Number(!failing.includes(check))]);
       },
     );
-    this.#gauge('tds_model_requests', 'Requests at the model, waiting or running.', [], (gauge) =>
-      gauge.set(schedulerLoad().requests),
+    this.#measure(
+      'tds_model_requests',
+      'Requests at the model, waiting or running.',
+      () => schedulerLoad().requests,
     );
-    this.#gauge('tds_queue_plans', 'Plans that wait for their turn at the model.', [], (gauge) =>
-      gauge.set(schedulerLoad().waiting_plans),
+    this.#measure(
+      'tds_queue_plans',
+      'Plans that wait for their turn at the model.',
+      () => schedulerLoad().waiting_plans,
     );
-    this.#gauge('tds_model_running_tokens', 'Tokens of the plans that the model has now.', [], (gauge) =>
-      gauge.set(schedulerLoad().running_tokens),
+    this.#measure(
+      'tds_model_running_tokens',
+      'Tokens of the plans that the model has now.',
+      () => schedulerLoad().running_tokens,
     );
-    this.#gauge(
+    this.#measures(
       'tds_answer_drift_index',
       `Largest population stability index of a tuned model's questions, of the last seven days and beyond chance; above ${STABILITY_INDEX_MAX} their answers differ from those at tuning.`,
       ['model'],
-      (gauge) => {
-        // A removed model leaves no value behind.
-        gauge.reset();
-        for (const { model, index } of answerDrifts()) gauge.set({ model }, index);
-      },
+      () => answerDrifts().map(({ model, index }) => [{ model }, index]),
     );
-    this.#gauge('tds_holds_open', 'Holds of requests that have no end on disk yet.', [], (gauge) =>
-      gauge.set(books.open.holds),
+    this.#measure(
+      'tds_holds_open',
+      'Holds of requests that have no end on disk yet.',
+      () => books.open.holds,
     );
-    this.#gauge('tds_holds_unwritten', 'Holds whose release could not be written yet.', [], (gauge) =>
-      gauge.set(books.unwritten),
+    this.#measure(
+      'tds_holds_unwritten',
+      'Holds whose release could not be written yet.',
+      () => books.unwritten,
     );
-    this.#gauge('tds_hold_oldest_seconds', 'Age of the oldest open hold; 0 for none.', [], (gauge) => {
+    this.#measure('tds_hold_oldest_seconds', 'Age of the oldest open hold; 0 for none.', () => {
       const { oldest_at_ms } = books.open;
-      gauge.set(oldest_at_ms === null ? 0 : Math.max(0, now_ms() - oldest_at_ms) / MS_PER_S);
+      return oldest_at_ms === null ? 0 : Math.max(0, now_ms() - oldest_at_ms) / MS_PER_S;
     });
     this.#counter('tds_problems_total', 'Failures that were our own fault.', ['step'], () =>
       Object.entries(problems.counts()).map(([step, count]) => [{ step }, count]),
@@ -261,36 +263,31 @@ export class PrometheusMetrics implements Metrics {
 
   /** Adds the metrics that exist once the service listens. */
   watchServer(load: () => ServerLoad): void {
-    this.#gauge('tds_connections', 'Connections of clients that are open.', [], (gauge) =>
-      gauge.set(load().connections),
+    this.#measure('tds_connections', 'Connections of clients that are open.', () => load().connections);
+    this.#measure(
+      'tds_connections_max',
+      'Connections of clients that may be open.',
+      () => load().connections_max,
     );
-    this.#gauge('tds_connections_max', 'Connections of clients that may be open.', [], (gauge) =>
-      gauge.set(load().connections_max),
-    );
-    this.#gauge('process_open_fds', 'File descriptors that are open.', [], (gauge) =>
-      gauge.set(load().descriptors),
-    );
-    this.#gauge('process_max_fds', 'File descriptors that may be open.', [], (gauge) =>
-      gauge.set(load().descriptors_max),
-    );
+    this.#measure('process_open_fds', 'File descriptors that are open.', () => load().descriptors);
+    this.#measure('process_max_fds', 'File descriptors that may be open.', () => load().descriptors_max);
   }
 
   /** Adds the backups of a schedule. */
   watchBackups(state: () => BackupState): void {
-    this.#gauge('tds_backup_interval_seconds', 'How often a backup is made.', [], (gauge) =>
-      gauge.set(state().every_ms / MS_PER_S),
+    this.#measure(
+      'tds_backup_interval_seconds',
+      'How often a backup is made.',
+      () => state().every_ms / MS_PER_S,
     );
-    this.#gauge(
+    this.#measure(
       'tds_backup_timestamp_seconds',
       'When the newest backup was begun, in Unix time; 0 where there is none.',
-      [],
-      (gauge) => gauge.set((state().newest?.at_ms ?? 0) / MS_PER_S),
+      () => (state().newest?.at_ms ?? 0) / MS_PER_S,
     );
-    this.#gauge('tds_backup_bytes', 'Size of the newest backup.', [], (gauge) =>
-      gauge.set(state().newest?.bytes ?? 0),
-    );
-    this.#gauge('tds_backup_failed', 'Whether the last try to make a backup failed.', [], (gauge) =>
-      gauge.set(Number(state().has_failed)),
+    this.#measure('tds_backup_bytes', 'Size of the newest backup.', () => state().newest?.bytes ?? 0);
+    this.#measure('tds_backup_failed', 'Whether the last try to make a backup failed.', () =>
+      Number(state().has_failed),
     );
   }
 
@@ -299,58 +296,47 @@ export class PrometheusMetrics implements Metrics {
    * failure.
    */
   #watchDatabase(databaseState: MetricsSources['databaseState']): void {
-    const look = async (gauge: Gauge, pick: (state: DatabaseState) => number | null) => {
-      gauge.remove();
-      const state = await inTime(databaseState(), DATABASE_LOOK_MS, 'The database did not say.').catch(
-        () => null,
-      );
-      const value = state === null ? null : pick(state);
-      if (value !== null) gauge.set(value);
-    };
-    this.#gauge('tds_database_bytes', 'Size of the database.', [], (gauge) =>
-      look(gauge, ({ bytes }) => bytes),
+    const look = (pick: (state: DatabaseState) => number | null) => () =>
+      inTime(databaseState(), DATABASE_LOOK_MS, 'The database did not say.').then(pick, () => null);
+    this.#measure(
+      'tds_database_bytes',
+      'Size of the database.',
+      look(({ bytes }) => bytes),
     );
-    this.#gauge(
+    this.#measure(
       'tds_disk_free_bytes',
       'Bytes that may still be written to the disk of the database; not on PostgreSQL.',
-      [],
-      (gauge) => look(gauge, ({ free_bytes }) => free_bytes),
+      look(({ free_bytes }) => free_bytes),
     );
-    this.#gauge(
+    this.#measure(
       'tds_database_pool_under_way',
       'Transactions and statements of requests that PostgreSQL has not answered, or that wait for a connection.',
-      [],
-      (gauge) => look(gauge, ({ pool }) => pool?.under_way ?? null),
+      look(({ pool }) => pool?.under_way ?? null),
     );
-    this.#gauge(
+    this.#measure(
       'tds_database_pool_connections_max',
       'Connections to PostgreSQL for them; those that ledger and lease keep are not among them.',
-      [],
-      (gauge) => look(gauge, ({ pool }) => pool?.connections_max ?? null),
+      look(({ pool }) => pool?.connections_max ?? null),
     );
   }
 
   #watchModels(models: MetricsSources['models']): void {
-    this.#gauge(
-      'tds_model_ready',
-      'Whether the model is loaded for the mode.',
-      ['model', 'mode'],
-      (gauge) => {
-        // A removed model leaves no value behind.
-        gauge.reset();
-        for (const { id, status } of models()) {
-          const { state } = status();
-          gauge.set({ model: id, mode: 'fast' }, Number(state === 'ready' || state === 'fast_ready'));
-          gauge.set({ model: id, mode: 'consistent' }, Number(state === 'ready'));
-        }
-      },
+    this.#measures('tds_model_ready', 'Whether the model is loaded for the mode.', ['model', 'mode'], () =>
+      models().flatMap(({ id, status }) => {
+        const { state } = status();
+        return [
+          [{ model: id, mode: 'fast' }, Number(state === 'ready' || state === 'fast_ready')],
+          [{ model: id, mode: 'consistent' }, Number(state === 'ready')],
+        ];
+      }),
     );
-    // The counters of a reloaded model start from 0, which Prometheus correctly treats as a restart.
-    const counted = (pick: (counts: EvaluatorCounts) => number) => () =>
+    const counted = (pick: (counts: EvaluatorCounts) => number | undefined) => () =>
       models().flatMap(({ id, counts }): LabelledValue<'model'>[] => {
         const now = counts();
-        return now === undefined ? [] : [[{ model: id }, pick(now)]];
+        const value = now === undefined ? undefined : pick(now);
+        return value === undefined ? [] : [[{ model: id }, value]];
       });
+    // The counters of a reloaded model start from 0, which Prometheus correctly treats as a restart.
     this.#counter(
       'tds_decodes_total',
       'Batches that went through the model.',
@@ -382,25 +368,17 @@ export class PrometheusMetrics implements Metrics {
             : [{ labels: { model: id }, by_size: batches.by_size, sum: batches.tokens }];
         }),
     );
-    const bytes = (pick: (counts: EvaluatorCounts) => number | undefined) => (gauge: Gauge<'model'>) => {
-      gauge.reset();
-      for (const { id, counts } of models()) {
-        const now = counts();
-        const value = now === undefined ? undefined : pick(now);
-        if (value !== undefined) gauge.set({ model: id }, value);
-      }
-    };
-    this.#gauge(
+    this.#measures(
       'tds_prefix_cache_bytes',
       'Memory of the prefixes that are kept for records that come again.',
       ['model'],
-      bytes(({ kept_prefix_bytes }) => kept_prefix_bytes),
+      counted(({ kept_prefix_bytes }) => kept_prefix_bytes),
     );
-    this.#gauge(
+    this.#measures(
       'tds_kv_cache_bytes',
       "Memory of the model's keys and values of the tokens that it works on, used and free.",
       ['model'],
-      bytes(({ kv_cache_bytes }) => kv_cache_bytes),
+      counted(({ kv_cache_bytes }) => kv_cache_bytes),
     );
   }
 
@@ -413,26 +391,20 @@ export class PrometheusMetrics implements Metrics {
           labels: { model: id, upstream: upstream.address.replace(/^https?:\/\//, '') },
         })),
       );
-    this.#gauge(
+    this.#measures(
       'tds_upstream_outstanding_tokens',
       'Tokens of calls that the upstream has not answered.',
       ['model', 'upstream'],
-      (gauge) => {
-        // A removed member leaves no value behind.
-        gauge.reset();
-        for (const { labels, outstanding_tokens } of members()) gauge.set(labels, outstanding_tokens);
-      },
+      () => members().map(({ labels, outstanding_tokens }) => [labels, outstanding_tokens]),
     );
-    this.#gauge(
+    this.#measures(
       'tds_upstream_breaker',
       'Whether the breaker of the upstream is in that state: untried before the first request for its model, closed gets requests, half_open is tried, open failed and waits.',
       ['model', 'upstream', 'state'],
-      (gauge) => {
-        gauge.reset();
-        for (const { labels, breaker } of members()) {
-          for (const state of BREAKER_STATES) gauge.set({ ...labels, state }, Number(state === breaker));
-        }
-      },
+      () =>
+        members().flatMap(({ labels, breaker }) =>
+          BREAKER_STATES.map((state) => [{ ...labels, state }, Number(state === breaker)]),
+        ),
     );
     this.#counter(
       'tds_upstream_requests_total',
@@ -448,25 +420,39 @@ export class PrometheusMetrics implements Metrics {
     );
   }
 
-  #gauge<Label extends string>(
+  #gauge<Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
+    this.families.push({ name, type: 'gauge', help, labels: labelNames });
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  }
+
+  /** Adds a gauge without labels that is read for every text; null leaves it without a value. */
+  #measure(name: string, help: string, read: () => number | null | Promise<number | null>): void {
+    this.#measures(name, help, [], async () => {
+      const value = await read();
+      return value === null ? [] : [[{}, value]];
+    });
+  }
+
+  /** Adds a gauge that is read for every text. A removed model or member leaves no value behind. */
+  #measures<Label extends string>(
     name: string,
     help: string,
-    labelNames: Label[] = [],
-    look?: (gauge: Gauge<Label>) => void | Promise<void>,
-  ): Gauge<Label> {
+    labelNames: Label[],
+    read: () => readonly LabelledValue<Label>[] | Promise<readonly LabelledValue<Label>[]>,
+  ): void {
     this.families.push({ name, type: 'gauge', help, labels: labelNames });
-    return new Gauge({
+    new Gauge({
       name,
       help,
       labelNames,
       registers: [this.#registry],
-      ...(look === undefined
-        ? {}
-        : {
-            collect() {
-              return look(this);
-            },
-          }),
+      async collect() {
+        const values = await read();
+        // A reset gives a gauge without labels the value 0.
+        if (labelNames.length === 0) this.remove();
+        else this.reset();
+        for (const [labels, value] of values) this.set(labels, value);
+      },
     });
   }
 
