@@ -3,10 +3,11 @@ import type { Static } from '@sinclair/typebox';
 import { EMBEDDED_WEIGHTS, SetupError, weightsBytes } from '../../native/engine.ts';
 import type { ModelConfig } from '../config/settings.ts';
 import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
+import { checkedJson } from '../json/checked-json.ts';
 import { EMBEDDED, type ModelWeights } from '../store/catalog-records.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { CommandFailed, inOneSentence } from './command-failed.ts';
-import { parse, TrialReply, type TrialRequest, WEIGHTS_TRIAL } from './weights-trial.ts';
+import { TrialReply, type TrialRequest, WEIGHTS_TRIAL } from './weights-trial.ts';
 
 /** Weights that have answered, and their context in tokens. */
 export interface CheckedWeights {
@@ -86,8 +87,8 @@ async function runTrial(
   }, deadline_ms);
   const [printed] = await Promise.all([new Response(child.stdout).text(), child.exited]);
   clearTimeout(deadline);
-  const reply = parse(TrialReply, printed);
-  if (reply !== null) return reply;
+  const reply = checkedJson(TrialReply, printed);
+  if (reply !== undefined) return reply;
   const end = is_late
     ? `it had not answered after ${Math.round(deadline_ms / MS_PER_S)} s`
     : `the process that loaded it was ended by ${child.signalCode ?? `an error, with code ${child.exitCode}`}`;

@@ -2,9 +2,9 @@ import { chmodSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../access/actor.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
+import { checkedJson } from '../json/checked-json.ts';
 import { LIFECYCLE_STATES } from '../served-models/lifecycle.ts';
 import { ReloadRefused, type ReloadRequest } from '../served-models/reload.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -107,8 +107,8 @@ async function answer(
   line: string,
   { reload, forgetKeys, modelStates }: ReloadHandlers,
 ): Promise<void> {
-  const request = parse(Request, line);
-  if (request === null) {
+  const request = checkedJson(Request, line);
+  if (request === undefined) {
     socket.destroy();
     return;
   }
@@ -143,7 +143,7 @@ function end(socket: Socket, refusal: string | null): void {
  * other server does so within a minute by itself.
  */
 export async function askToForgetKeys(data: string): Promise<boolean> {
-  return (await ask(data, KEYS_CHANGED, Reply)) !== null;
+  return (await ask(data, KEYS_CHANGED, Reply)) !== undefined;
 }
 
 /** Asks the server on the data directory how its models stand. Returns null where none listens or it cannot be asked. */
@@ -155,14 +155,14 @@ async function ask<Schema extends TSchema>(
   data: string,
   request: Readonly<Record<string, string>>,
   schema: Schema,
-): Promise<Static<Schema> | null> {
+): Promise<Static<Schema> | undefined> {
   const socket = connect(join(data, FILE));
   try {
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
     socket.write(`${JSON.stringify(request)}\n`);
-    return parse(schema, await firstLine(socket));
+    return checkedJson(schema, await firstLine(socket));
   } catch {
-    return null;
+    return undefined;
   } finally {
     socket.destroy();
   }
@@ -184,9 +184,9 @@ export async function askForReload(data: string, request: Static<typeof ModelReq
     });
   }
   socket.write(`${JSON.stringify(request)}\n`);
-  const reply = parse(Reply, await firstLine(socket).catch(() => ''));
+  const reply = checkedJson(Reply, await firstLine(socket).catch(() => ''));
   socket.destroy();
-  if (reply === null) {
+  if (reply === undefined) {
     throw new CommandFailed(
       `The service on ${data} ended before it had loaded ${request.id}: start it, and look at its log.`,
     );
@@ -195,16 +195,6 @@ export async function askForReload(data: string, request: Static<typeof ModelReq
     throw new CommandFailed(`${reply.refusal} The weights before stay.`);
   }
   return true;
-}
-
-function parse<Schema extends TSchema>(schema: Schema, line: string): Static<Schema> | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return Value.Check(schema, value) ? value : null;
-  } catch {
-    // Nothing is lost: text that is not JSON is not a message.
-    return null;
-  }
 }
 
 /** Returns the first line. Rejects when the connection ends before, or the line is too long. */

@@ -1,6 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
+import { type Static, Type } from '@sinclair/typebox';
 import {
   type DecisionEngine,
   EVALUATOR_CHOICES,
@@ -11,6 +10,7 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { openOptions } from '../config/open-options.ts';
+import { checkedJson } from '../json/checked-json.ts';
 import { sendHealthProbe } from '../served-models/health-probe.ts';
 import { CommandFailed } from './command-failed.ts';
 
@@ -44,24 +44,13 @@ export const TrialReply = Type.Union([
  * if they crash it, the starting process goes on.
  */
 export async function runWeightsTrial(): Promise<void> {
-  const request = parse(TrialRequest, await text(process.stdin));
-  if (request === null) throw new CommandFailed(`${WEIGHTS_TRIAL} is started by the program itself.`);
+  const request = checkedJson(TrialRequest, await text(process.stdin));
+  if (request === undefined) throw new CommandFailed(`${WEIGHTS_TRIAL} is started by the program itself.`);
   const reply = await trial(request).catch((error: unknown): Static<typeof TrialReply> => {
     if (error instanceof CommandFailed) return { refusal: error.message };
     throw error;
   });
   process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
-
-/** Parses a line of JSON; returns null for any other text. */
-export function parse<Schema extends TSchema>(schema: Schema, line: string): Static<Schema> | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return Value.Check(schema, value) ? value : null;
-  } catch {
-    // Nothing is lost: text that is not JSON is not a message.
-    return null;
-  }
 }
 
 async function trial(request: Static<typeof TrialRequest>): Promise<Static<typeof TrialReply>> {

@@ -1,9 +1,9 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import { errorMessage } from '../errors/error-message.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { OWNER_ONLY_FILE } from '../files/file-permissions.ts';
+import { checkedJson } from '../json/checked-json.ts';
 import { MODES } from '../questions/question.ts';
 import { PROBES } from './probes.ts';
 
@@ -68,7 +68,7 @@ export class ScoreFile {
       const whole = content.slice(0, content.lastIndexOf('\n') + 1);
       if (whole.length < content.length) truncateSync(path, Buffer.byteLength(whole));
       const [first = '', ...lines] = whole.trimEnd().split('\n');
-      if (!sameHeader(parse(first), header)) {
+      if (!sameHeader(checkedJson(Header, first), header)) {
         throw new ScoreFileError(
           `${path} has the scores of another model, profile or mode: name another folder with --output, or remove it.`,
         );
@@ -125,18 +125,9 @@ function truncateOrCreate(path: string): void {
   closeSync(openSync(path, 'w', OWNER_ONLY_FILE));
 }
 
-function parse(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    // Nothing is lost: the caller refuses a line that is neither header nor entry.
-    return undefined;
-  }
-}
-
-function sameHeader(value: unknown, header: ScoreFileHeader): boolean {
+function sameHeader(value: ScoreFileHeader | undefined, header: ScoreFileHeader): boolean {
   return (
-    Value.Check(Header, value) &&
+    value !== undefined &&
     value.weights_sha256 === header.weights_sha256 &&
     value.profile === header.profile &&
     value.mode === header.mode &&
@@ -145,8 +136,8 @@ function sameHeader(value: unknown, header: ScoreFileHeader): boolean {
 }
 
 function entryOf(line: string, path: string): ScoreEntry {
-  const value = parse(line);
-  if (!Value.Check(Entry, value)) {
+  const value = checkedJson(Entry, line);
+  if (value === undefined) {
     throw new ScoreFileError(`${path} is not a file of scores: name another folder with --output.`);
   }
   return value;

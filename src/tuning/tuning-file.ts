@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
 import type { HashKey } from '../hashing/half-siphash.ts';
+import { checkedJson } from '../json/checked-json.ts';
 import { isJsonObject } from '../json/json-value.ts';
 import { JsonError, readJson } from '../json/read-json.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
@@ -27,6 +27,9 @@ const Integer32 = Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 });
 const CLOSED = { additionalProperties: false };
 const BeforeAndAfter = <Schema extends TSchema>(value: Schema) =>
   Type.Object({ before: value, after: value }, CLOSED);
+
+/** The first line of a file of any version. */
+const Versioned = Type.Object({ format: Type.Literal('tds-tuning'), version: Type.Number() });
 
 /** The first line of the file: the facts that all corrections depend on. */
 const Header = Type.Object(
@@ -132,11 +135,12 @@ export function writeTuning({ header, entries }: TuningContent): string {
 /** Parses a tuning file. Throws `TuningUnusable` for any other text, and for a truncated one. */
 export function readTuning(text: string): TuningContent {
   const [first = '', ...lines] = text.split('\n');
-  const header = parsed(first);
-  if (isOfOtherVersion(header)) {
+  const version = checkedJson(Versioned, first)?.version;
+  if (version !== undefined && ![VERSION, VERSION_WITH_VECTORS].includes(version)) {
     throw new TuningUnusable('was made by another version of this program: tune again');
   }
-  if (!Value.Check(Header, header)) throw new TuningUnusable('is not a tuning file');
+  const header = checkedJson(Header, first);
+  if (header === undefined) throw new TuningUnusable('is not a tuning file');
   // The last line ends with a line break, too.
   if (lines.length !== header.questions + 1 || lines.at(-1) !== '') {
     throw new TuningUnusable('is not whole: copy it again, or tune again');
@@ -146,24 +150,10 @@ export function readTuning(text: string): TuningContent {
   return { header: own, entries };
 }
 
-function isOfOtherVersion(value: unknown): boolean {
-  const Versioned = Type.Object({ format: Type.Literal('tds-tuning'), version: Type.Number() });
-  return Value.Check(Versioned, value) && ![VERSION, VERSION_WITH_VECTORS].includes(value.version);
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    // Nothing is lost: the caller refuses a line that is neither header nor entry.
-    return undefined;
-  }
-}
-
 function entryOf(line: string, line_number: number): TuningEntry {
-  const value = parsed(line);
+  const value = checkedJson(Line, line);
   const question = questionIn(line);
-  if (!Value.Check(Line, value) || question === undefined) {
+  if (value === undefined || question === undefined) {
     throw new TuningUnusable(`is not a tuning file: its line ${line_number} is no correction`);
   }
   const { shift, words, vector = null, answer_shares } = value;
