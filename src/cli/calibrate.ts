@@ -75,20 +75,16 @@ async function fitMode(
   options: CalibrateOptions,
 ): Promise<CalibrationFit | undefined> {
   const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
-  const file = openScores({ directory: options.work, cases_file }, model, mode);
-  try {
-    if (!(await scoreCases(cases, { model, mode, file, probed_records: 0 }))) return undefined;
-    const questions = scoredQuestions(cases, file);
-    if (questions.length === 0) throw new CommandFailed('No record of the cases fits into the model.');
-    return fitCalibration(questions, {
-      cases_sha256: read.sha256,
-      folds: options.folds,
-      fold_by: options.foldBy,
-      random: seededRandom(options.seed),
-    });
-  } finally {
-    file.close();
-  }
+  using file = openScores({ directory: options.work, cases_file }, model, mode);
+  if (!(await scoreCases(cases, { model, mode, file, probed_records: 0 }))) return undefined;
+  const questions = scoredQuestions(cases, file);
+  if (questions.length === 0) throw new CommandFailed('No record of the cases fits into the model.');
+  return fitCalibration(questions, {
+    cases_sha256: read.sha256,
+    folds: options.folds,
+    fold_by: options.foldBy,
+    random: seededRandom(options.seed),
+  });
 }
 
 function print(fast: CalibrationFit, consistent: CalibrationFit): void {

@@ -85,30 +85,26 @@ async function scoredReport(
   const { mode } = options;
   // First of all, so that a calibration of other weights is refused before the long part.
   const temperatures = await model.temperatures(mode);
-  const file = openScores({ directory: options.output, cases_file }, model, mode);
-  try {
-    const needsStates = (question: Question) => model.tuning?.needsStates(question, mode) ?? false;
-    const run = { model, mode, file, probed_records: options.probes, needsStates };
-    if (!(await scoreCases(cases, run))) return undefined;
-    return evalReport({
-      created: new Date(systemClock.now_ms()).toISOString(),
-      cases_file,
-      cases_sha256: read.sha256,
-      records: read.cases.length,
-      cases,
-      file,
-      model: model.facts,
-      mode,
-      tuned: model.tuning !== null,
-      served: servedScores({ mode, temperatures, tuning: model.tuning }),
-      seed: options.seed,
-      folds: options.folds,
-      fold_by: options.foldBy,
-      resamples: RESAMPLES,
-    });
-  } finally {
-    file.close();
-  }
+  using file = openScores({ directory: options.output, cases_file }, model, mode);
+  const needsStates = (question: Question) => model.tuning?.needsStates(question, mode) ?? false;
+  const run = { model, mode, file, probed_records: options.probes, needsStates };
+  if (!(await scoreCases(cases, run))) return undefined;
+  return evalReport({
+    created: new Date(systemClock.now_ms()).toISOString(),
+    cases_file,
+    cases_sha256: read.sha256,
+    records: read.cases.length,
+    cases,
+    file,
+    model: model.facts,
+    mode,
+    tuned: model.tuning !== null,
+    served: servedScores({ mode, temperatures, tuning: model.tuning }),
+    seed: options.seed,
+    folds: options.folds,
+    fold_by: options.foldBy,
+    resamples: RESAMPLES,
+  });
 }
 
 interface DrawnCases {

@@ -113,13 +113,9 @@ async function labelsOf(
   for (const mode of options.mode === BOTH ? MODES : [options.mode]) {
     // First of all, so that a calibration of other weights is refused before the long part.
     const temperatures = await model.temperatures(mode);
-    const file = openScores({ directory: options.work, cases_file }, model, mode);
-    try {
-      if (!(await scoreCases(cases, { model, mode, file, probed_records: 0, needsStates }))) return undefined;
-      labels.push(modeLabels(cases, file, { mode, temperatures, hash_key }));
-    } finally {
-      file.close();
-    }
+    using file = openScores({ directory: options.work, cases_file }, model, mode);
+    if (!(await scoreCases(cases, { model, mode, file, probed_records: 0, needsStates }))) return undefined;
+    labels.push(modeLabels(cases, file, { mode, temperatures, hash_key }));
   }
   return labels;
 }

@@ -1,7 +1,7 @@
 import type { Calibration } from '../../native/engine.ts';
-import { classesOf, classProbabilities, QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
+import { QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
-import type { ScoredQuestion } from './collect.ts';
+import { predictionOf, type ScoredQuestion } from './collect.ts';
 import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures } from './fit.ts';
 import { brier, expectedCalibrationError, negativeLogLikelihood } from './metrics.ts';
 import type { Prediction } from './predictions.ts';
@@ -45,8 +45,11 @@ export function fitCalibration(
     shuffled(groups, options.random),
   );
   const unseen = outOfFoldTemperatures(questions, fold_of);
-  const before = questions.map((question) => predictionAt(question, 1));
-  const after = questions.map((question, index) => predictionAt(question, unseen[index] ?? 1));
+  const before = questions.map(predictionOf);
+  const after = questions.map((question, index) => {
+    const temperature = unseen[index] ?? 1;
+    return predictionOf({ ...question, scores: question.scores.map((score) => score / temperature) });
+  });
   return {
     temperatures: fitTemperatures(questions),
     out_of_fold: QUESTION_TYPES.flatMap((type) => {
@@ -68,22 +71,6 @@ export function fitCalibration(
       records: new Set(questions.map(({ record }) => record)).size,
       questions: questions.length,
     },
-  };
-}
-
-function predictionAt(scored: ScoredQuestion, temperature: number): Prediction {
-  const { question, source, record, answer, target } = scored;
-  return {
-    source,
-    record,
-    type: question.type,
-    classes: classesOf(question),
-    probabilities: classProbabilities(
-      question,
-      scored.scores.map((score) => score / temperature),
-    ),
-    answer,
-    target,
   };
 }
 

@@ -106,6 +106,10 @@ export class ScoreFile {
     fsyncSync(this.#descriptor);
     closeSync(this.#descriptor);
   }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
 }
 
 function keyOf({ digest, variant }: Pick<ScoreEntry, 'digest' | 'variant'>): string {

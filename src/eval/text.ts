@@ -16,16 +16,18 @@ const PROBE_NAMES = {
 
 export const ABSTAINING_TITLE = `Automatic answers, of which at most ${percent(AUTOMATIC_ERROR_MAX)} are wrong`;
 
-const METRIC_HEADINGS = [
-  'ACCURACY',
-  'BALANCED',
-  'CHANCE',
-  'BRIER',
-  'ECE',
-  'NLL',
-  'AUTOMATIC AT 5%',
-  'LEVEL ERROR',
-];
+/** The metrics of a group, by their headings. */
+const METRICS = [
+  ['ACCURACY', 'accuracy'],
+  ['BALANCED', 'balanced_accuracy'],
+  ['CHANCE', 'chance'],
+  ['BRIER', 'brier'],
+  ['ECE', 'expected_calibration_error'],
+  ['NLL', 'negative_log_likelihood'],
+  ['AUTOMATIC AT 5%', 'automatic_share'],
+  ['LEVEL ERROR', 'mean_absolute_level_error'],
+] as const satisfies readonly (readonly [heading: string, name: keyof GroupResult['metrics']])[];
+const METRIC_HEADINGS = METRICS.map(([heading]) => heading);
 /** Thresholds are printed in this many parts of one. */
 const THRESHOLD_PARTS = 10_000;
 
@@ -44,16 +46,7 @@ function interval({ value, low, high }: Estimate): string {
 }
 
 function metricCells({ metrics }: GroupResult, show: (estimate: Estimate) => string): readonly string[] {
-  return [
-    show(metrics.accuracy),
-    show(metrics.balanced_accuracy),
-    number(metrics.chance.value),
-    show(metrics.brier),
-    show(metrics.expected_calibration_error),
-    show(metrics.negative_log_likelihood),
-    show(metrics.automatic_share),
-    show(metrics.mean_absolute_level_error),
-  ];
+  return METRICS.map(([, name]) => (name === 'chance' ? number(metrics.chance.value) : show(metrics[name])));
 }
 
 /** Returns the results before calibration and tuning, and after them where there is one. */
