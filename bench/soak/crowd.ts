@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { linesOf } from '../support/lines-of.ts';
 import type { Client } from './observed.ts';
 
 const Report = Type.Object({
@@ -60,16 +61,9 @@ export class Crowd {
   }
 
   async #readReports(): Promise<void> {
-    const decoder = new TextDecoder();
-    let text = '';
-    for await (const chunk of this.#child.stdout) {
-      text += decoder.decode(chunk, { stream: true });
-      const lines = text.split('\n');
-      text = lines.pop() ?? '';
-      for (const line of lines) {
-        const report: unknown = JSON.parse(line);
-        if (Value.Check(Report, report)) this.#report = report;
-      }
+    for await (const line of linesOf(this.#child.stdout)) {
+      const report: unknown = JSON.parse(line);
+      if (Value.Check(Report, report)) this.#report = report;
     }
   }
 }

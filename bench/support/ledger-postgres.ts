@@ -3,6 +3,7 @@ import { connectPostgres } from '../../db/postgres/connection.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { administer, startPostgres } from '../../test/support/postgres.ts';
 import { benchAccount, CREDIT_MICROS, type Pairs } from './ledger-pairs.ts';
+import { linesOf } from './lines-of.ts';
 
 interface NodePairs extends Pairs {
   readonly writes_a_commit: number;
@@ -32,16 +33,6 @@ class BenchNode {
   async end(): Promise<void> {
     await this.#child.stdin.end();
     await this.#child.exited;
-  }
-}
-
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
   }
 }
 
