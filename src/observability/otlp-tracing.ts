@@ -77,10 +77,6 @@ export function callerOf(traceparent: string | null): SpanContext | undefined {
   return isSpanContextValid(caller) ? caller : undefined;
 }
 
-function failureAttributes({ code }: SpanFailure): Attributes {
-  return { 'error.type': code };
-}
-
 /**
  * Returns the clock for the spans of one request, in Unix milliseconds. The SDK's milliseconds are whole, but
  * a step is shorter.
@@ -88,15 +84,6 @@ function failureAttributes({ code }: SpanFailure): Attributes {
 function timeline(clock: Clock): () => number {
   const difference_ms = clock.now_ms() - clock.monotonic_ms();
   return () => difference_ms + clock.monotonic_ms();
-}
-
-/** Ends a span. A client's error is no error of this service, in traces as in the log. */
-function endSpan(span: Span, failure: SpanFailure | null, at_ms: number): void {
-  if (failure !== null) {
-    span.setAttributes(failureAttributes(failure));
-    if (failure.status >= SERVER_FAULT) span.setStatus({ code: SpanStatusCode.ERROR });
-  }
-  span.end(at_ms);
 }
 
 /** Sends traces to an OpenTelemetry collector, by OTLP as JSON over HTTP. */
@@ -204,7 +191,12 @@ export class OtlpTracing implements Tracing {
       return;
     }
     this.#waiting_spans += 1;
-    endSpan(span, failure, at_ms);
+    if (failure !== null) {
+      span.setAttributes({ 'error.type': failure.code });
+      // A client's error is no error of this service, in traces as in the log.
+      if (failure.status >= SERVER_FAULT) span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    span.end(at_ms);
   }
 
   /** Returns the exporter, with counting of waiting spans and reports of lost ones. */
