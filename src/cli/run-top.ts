@@ -1,4 +1,5 @@
 import type { Values } from '../config/settings.ts';
+import { pauseByTimer } from '../time/pause.ts';
 import { CommandFailed } from './command-failed.ts';
 import { Reading } from './prometheus-text.ts';
 import { findAddress } from './server-addresses.ts';
@@ -72,7 +73,7 @@ async function showPages(url: string): Promise<void> {
       lines = await nextPage(url, readings, ended.signal);
       if (ended.signal.aborted) break;
       draw();
-      await pause(REFRESH_MS, ended.signal);
+      await pauseByTimer(REFRESH_MS, ended.signal);
     }
   } finally {
     stdout.off('resize', draw);
@@ -144,16 +145,4 @@ function screen(lines: readonly string[], rows: number, columns: number): string
 /** Returns the line without control characters, because the text comes from elsewhere. */
 function printable(line: string): string {
   return line.replace(/\p{Cc}/gu, '?');
-}
-
-/** Resolves after that time, or when the signal is aborted. */
-function pause(duration_ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const end = () => resolve();
-  const timer = setTimeout(end, duration_ms);
-  signal.addEventListener('abort', end, { once: true });
-  return promise.finally(() => {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', end);
-  });
 }
