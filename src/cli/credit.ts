@@ -10,7 +10,7 @@ import type { PaymentProvider } from '../payments/provider.ts';
 import { assignPaymentEvent, dismissPaymentEvent, listPaymentEvents } from '../payments/resolve-event.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId } from './lookup.ts';
-import { organizationSummary } from './organizations.ts';
+import { printCredit } from './organizations.ts';
 import { formatTime, printJson, printLine, printRows, printTable } from './output.ts';
 import { addSettings } from './settings.ts';
 import { dollars, wholeNumber } from './values.ts';
@@ -90,12 +90,7 @@ export function registerCredit(program: Command): void {
           amount_micros,
         }),
       );
-      if (options.json) printJson(organizationSummary(organization));
-      else {
-        printLine(
-          `${organization.name} has $${formatDollars(organization.credit_micros)} of credit and is on Tier ${organization.tier}.`,
-        );
-      }
+      printCredit(organization, options);
     });
 
   jsonCommand(parent, {

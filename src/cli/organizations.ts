@@ -22,9 +22,16 @@ import { formatTime, printJson, printLine, printRows } from './output.ts';
 import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
 
 /** Returns an organization as scripts get it. */
-export function organizationSummary(organization: Organization) {
+function organizationSummary(organization: Organization) {
   const { id, name, tier, credit_micros, held_micros, paid_micros, created_at_ms } = organization;
   return { id, name, tier, credit_micros, held_micros, paid_micros, created_at_ms };
+}
+
+/** Prints an organization after a change of its credit. */
+export function printCredit(organization: Organization, { json }: { readonly json?: true }): void {
+  const { name, credit_micros, tier } = organization;
+  if (json) printJson(organizationSummary(organization));
+  else printLine(`${name} has $${formatDollars(credit_micros)} of credit and is on Tier ${tier}.`);
 }
 
 function tierSummary(organization: Organization) {
@@ -231,12 +238,7 @@ export function registerOrganizations(program: Command): void {
           }),
         ),
       );
-      if (options.json) printJson(organizationSummary(organization));
-      else {
-        printLine(
-          `${organization.name} has $${formatDollars(organization.credit_micros)} of credit and is on Tier ${organization.tier}.`,
-        );
-      }
+      printCredit(organization, options);
     });
 
   for (const { is_suspended, outcome, ...text } of SUSPENSION_COMMANDS) {
