@@ -1,5 +1,4 @@
 import { existsSync, statSync } from 'node:fs';
-import { constants } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { BackupThread } from '../../db/sqlite/backup-thread.ts';
@@ -8,6 +7,7 @@ import { ThreadFailed } from '../problems/causes.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
+import { exitCodeOf } from './interruptible.ts';
 import { requireSqlite } from './open-database.ts';
 import { printJson, printLine } from './output.ts';
 
@@ -34,7 +34,7 @@ async function backUp(database: string, file: string): Promise<void> {
     thread.stop();
     process.stderr.write('tds: The backup was stopped: nothing is left of it.\n');
     // The thread may be inside SQLite, which cannot be interrupted.
-    process.exit(128 + constants.signals[signal]);
+    process.exit(exitCodeOf(signal));
   };
   process.on('SIGINT', stop).on('SIGTERM', stop);
   // The thread alone does not keep the process alive.

@@ -1,5 +1,5 @@
-import { constants } from 'node:os';
 import { isatty } from 'node:tty';
+import { exitCodeOf } from './interruptible.ts';
 
 /** The file descriptor. */
 const STANDARD_INPUT = 0;
@@ -27,7 +27,7 @@ export function stopSignal(reload: () => void): Stop {
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (has_signal) process.exit(128 + constants.signals[signal]);
+      if (has_signal) process.exit(exitCodeOf(signal));
       has_signal = true;
       ask();
     });
