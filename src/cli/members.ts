@@ -19,7 +19,6 @@ function roleArgument(): Argument {
   return new Argument('<role>', 'what they may do').choices(ROLES);
 }
 
-/** Adds `tds member …`. */
 /** The commands that set a member's role. */
 const ROLE_COMMANDS = [
   {
@@ -36,6 +35,7 @@ const ROLE_COMMANDS = [
   },
 ];
 
+/** Adds `tds member …`. */
 export function registerMembers(program: Command): void {
   const parent = program
     .command('member')

@@ -3,9 +3,9 @@ import { InvalidArgumentError } from 'commander';
 import { wholeNumberBetween } from '../config/setting.ts';
 import type { UpstreamMember, UpstreamPool } from '../store/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
+import { MS_PER_S } from '../time/clock.ts';
 
 const WEIGHT_MAX = 100;
-const MS_PER_S = 1_000;
 /** No client waits longer for an answer. */
 const TIMEOUT_MAX_S = CLIENT_TIMEOUT_MS / MS_PER_S;
 
