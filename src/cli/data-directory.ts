@@ -10,11 +10,11 @@ import { lastWriter, noteVersion } from '../../db/sqlite/program-versions.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { OWNER_ONLY_DIRECTORY } from '../files/file-permissions.ts';
+import { PROGRAM_VERSION } from '../program/build-info.ts';
 import { systemClock } from '../time/clock.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
 import { keepDirectoryPrivate, keepFilesPrivate, whyOpenToOthers } from './file-modes.ts';
-import { PROGRAM_VERSION } from './program-version.ts';
 
 /** The database's file in the data directory. */
 export const DATABASE_FILE = 'tds.sqlite';

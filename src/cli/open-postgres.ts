@@ -6,9 +6,9 @@ import { PostgresDatabase } from '../../db/postgres/postgres-database.ts';
 import { SchemaRefused } from '../../db/schema-state.ts';
 import { withPassword } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
+import { PROGRAM_VERSION } from '../program/build-info.ts';
 import { systemClock } from '../time/clock.ts';
 import { CommandFailed, NoData } from './command-failed.ts';
-import { PROGRAM_VERSION } from './program-version.ts';
 
 /** The settings of a connection. */
 export interface PostgresSettings extends Values<'database' | 'databasePassword'> {

@@ -12,6 +12,7 @@ import {
 import { DEFAULT_MODEL, isServed } from '../catalog/catalog.ts';
 import { isPostgres, POSTGRES_BACKUPS } from '../config/database-address.ts';
 import type { ModelConfig, Values } from '../config/settings.ts';
+import { PROGRAM_VERSION } from '../program/build-info.ts';
 import { type AuditReport, formatAudit } from '../store/audit-report.ts';
 import { EMBEDDED } from '../store/catalog-records.ts';
 import type { Writer } from '../store/database.ts';
@@ -32,7 +33,6 @@ import {
   portFinding,
 } from './machine-findings.ts';
 import { formatTime, printJson, printTable } from './output.ts';
-import { PROGRAM_VERSION } from './program-version.ts';
 
 export interface DoctorOptions extends JsonOptions, ModelConfig, Values<'host' | 'port'> {
   /** The folder of scheduled backups; undefined for a folder of the data directory. */

@@ -13,12 +13,11 @@ import type { PrometheusMetrics } from '../observability/prometheus-metrics.ts';
 import type { Tracing } from '../observability/tracing.ts';
 import { paddleProvider } from '../payments/paddle.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
-import { buildInfo } from '../program/build-info.ts';
+import { buildInfo, PROGRAM_VERSION } from '../program/build-info.ts';
 import type { Service } from '../service.ts';
 import { systemClock } from '../time/clock.ts';
 import type { DataContext } from './command.ts';
 import { CommandFailed, inOneSentence } from './command-failed.ts';
-import { PROGRAM_VERSION } from './program-version.ts';
 
 /** The longest wait at the end for a reader of the last lines. */
 export const FLUSH_DEADLINE_MS = 2_000;

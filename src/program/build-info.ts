@@ -2,7 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { version } from '../../package.json' with { type: 'json' };
 import { BUILD_FILE, PROJECT_ROOT } from '../files/project-root.ts';
 
-/** The version of this program. */
+/** The version of this program, which databases record as their writer's. */
+export const PROGRAM_VERSION = version;
+
+/** The version of this program, and the commit that it was made from. */
 export interface BuildInfo {
   readonly version: string;
   /**

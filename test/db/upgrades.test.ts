@@ -9,7 +9,7 @@ import { bringUpToDate, knownMigrations, schemaVersion } from '../../db/sqlite/m
 import { lastWriter } from '../../db/sqlite/program-versions.ts';
 import { organizations, programVersions, projectMonths } from '../../db/sqlite/schema.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
-import { PROGRAM_VERSION } from '../../src/cli/program-version.ts';
+import { PROGRAM_VERSION } from '../../src/program/build-info.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { tds } from '../cli/support.ts';
 import { newerMigrations } from '../crash/migration.ts';
