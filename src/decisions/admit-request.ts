@@ -1,15 +1,31 @@
 import type { DecisionPlan } from '../../native/engine.ts';
 import type { Admission } from '../limits/rate-windows.ts';
+import type { ServedModel } from '../served-models/models.ts';
+import { engineInput } from './answer-request.ts';
 import { admitInTime, notAsked } from './batch/admission.ts';
-import type { AcceptedRequest, AdmittedRequest, DecisionCall, KnownCaller, OutcomeFacts } from './call.ts';
+import type {
+  AcceptedRequest,
+  AdmittedRequest,
+  AskedCall,
+  CheckedRequest,
+  DecisionCall,
+  KnownCaller,
+  OutcomeFacts,
+} from './call.ts';
 import { failed } from './check-request.ts';
-import { rateLimited } from './explained-refusals.ts';
-import { noRoom, planningSlot, planOrRefusal } from './plan-request.ts';
+import { noRoom, rateLimited } from './explained-refusals.ts';
+import { askPatiently } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
 import { estimatedTokens } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 
 type AdmittedCall = Admission & { readonly admitted: true };
+
+/** A checked request of a call, with its model. */
+interface PlannableRequest extends CheckedRequest {
+  readonly call: AskedCall;
+  readonly served: Pick<ServedModel, 'plan'>;
+}
 
 /**
  * Runs step 2, second half: the plan, and requests and tokens per minute, in the organization's slot. A
@@ -43,6 +59,41 @@ export async function admitRequest(
   } catch (error) {
     return failed(services, call, 'rate_windows', 'billing_unavailable', error);
   }
+}
+
+/**
+ * Takes the organization's slot to be planned, until the disposal. Null where too many bytes of the
+ * organization wait. The lines of its batches have a slot of their own, because one that waits for the rate
+ * windows keeps it.
+ */
+export async function planningSlot(
+  {
+    planning,
+    batch_planning,
+    unplanned_bodies,
+  }: Pick<DecisionServices, 'planning' | 'batch_planning' | 'unplanned_bodies'>,
+  call: Pick<AskedCall, 'body_bytes' | 'patience'>,
+  { organization_id }: Pick<KnownCaller, 'organization_id'>,
+): Promise<Disposable | null> {
+  if (call.patience !== null) return await batch_planning.take(organization_id);
+  const bytes = unplanned_bodies.reserve(organization_id, call.body_bytes());
+  if (bytes === null) return null;
+  const slot = new DisposableStack();
+  slot.use(bytes);
+  slot.use(await planning.take(organization_id));
+  return slot;
+}
+
+/** Returns the plan, or a refusal: the model rejects the request, or cannot plan at present. */
+export async function planOrRefusal(
+  services: Pick<DecisionServices, 'problems' | 'cut_requests' | 'pause'>,
+  checked: PlannableRequest,
+): Promise<DecisionPlan | Refusal> {
+  const { request, served } = checked;
+  if (request.rejection !== null) return request.rejection;
+  return await askPatiently(services, checked, 'plan', () =>
+    served.plan(engineInput(request), checked.call.signal),
+  );
 }
 
 /** Counts the replay of an answer as a request of the minute, without tokens. Returns the refusal, or null. */

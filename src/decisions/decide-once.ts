@@ -8,7 +8,7 @@ import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { DecisionCall, KnownCaller } from './call.ts';
-import { noRoom } from './plan-request.ts';
+import { noRoom } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
 import { parseDecisionRequest } from './request.ts';
