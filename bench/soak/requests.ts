@@ -1,6 +1,5 @@
 import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
-import { cost_micros } from '../../src/decisions/pricing.ts';
+import { cost_micros, MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../../src/decisions/schemas.ts';
 import { FIVE_QUESTIONS } from '../support/five-questions.ts';
 

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { requireMicros } from '../../src/ledger/amounts.ts';
+import { requireMicros } from '../../src/contract/money.ts';
 import { RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
 import { firstRow } from '../records/first-row.ts';

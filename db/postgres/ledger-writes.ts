@@ -1,5 +1,5 @@
+import { requireMicros } from '../../src/contract/money.ts';
 import { IDEMPOTENCY_KEPT_MS } from '../../src/idempotency/claim.ts';
-import { requireMicros } from '../../src/ledger/amounts.ts';
 import type { ChargeRequest } from '../../src/ledger/durable-books.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/store/hold.ts';

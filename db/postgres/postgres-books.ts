@@ -1,5 +1,5 @@
 import type { SQL } from 'bun';
-import { requireMicros } from '../../src/ledger/amounts.ts';
+import { requireMicros } from '../../src/contract/money.ts';
 import { type ChargeRequest, DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
 import type { BooksEvents } from '../../src/store/books.ts';
 import type { Hold, HoldRequest, HoldResult } from '../../src/store/hold.ts';

@@ -1,4 +1,4 @@
-import { requireMicros } from '../../src/ledger/amounts.ts';
+import { requireMicros } from '../../src/contract/money.ts';
 import { HoldNotOpen, RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/store/hold.ts';
 import type { PaymentMovement } from '../../src/store/ledger-records.ts';

@@ -2,6 +2,8 @@
 export const MICROS_PER_DOLLAR = 1_000_000;
 /** One cent in micro-dollars. */
 export const CENT_MICROS = MICROS_PER_DOLLAR / 100;
+/** The tokens that a price is for. */
+const TOKENS_PER_PRICE = 1_000_000;
 
 /** Returns micro-dollars as a JSON number of dollars, exact to the micro-dollar. */
 export function dollarsOf(amount_micros: number): number {
@@ -30,4 +32,23 @@ export function parseDollars(text: string): number | null {
   if (match === null) return null;
   const [, whole = '0', fraction = ''] = match;
   return Number(whole) * MICROS_PER_DOLLAR + Number(fraction.padEnd(6, '0'));
+}
+
+/**
+ * Returns the cost of `tokens` in micro-dollars at a price in micro-dollars per million tokens, rounded up
+ * (contract: cost rule). Exact: all integers are below 2^53, which allows 9 billion tokens at $1.
+ */
+export function cost_micros(tokens: number, price_micros_per_million_tokens: number): number {
+  const product = tokens * price_micros_per_million_tokens;
+  if (!Number.isSafeInteger(product) || product < 0)
+    throw new RangeError(`cost of ${tokens} tokens is out of range`);
+  const remainder = product % TOKENS_PER_PRICE;
+  return (product - remainder) / TOKENS_PER_PRICE + (remainder === 0 ? 0 : 1);
+}
+
+/** Throws `RangeError` for an amount that is not a whole number of micro-dollars from `least` to `most`. */
+export function requireMicros(amount: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
+  if (!Number.isSafeInteger(amount) || amount < least || amount > most) {
+    throw new RangeError(`${amount} is not a whole number of micro-dollars from ${least} to ${most}`);
+  }
 }

@@ -16,8 +16,12 @@ import { failed } from './check-request.ts';
 import { noRoom, rateLimited } from './explained-refusals.ts';
 import { askPatiently } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
-import { estimatedTokens } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
+
+/**
+ * Added to the exact count for the token window: the estimate is deliberately high (contract: rate limits).
+ */
+const MARGIN_TOKENS = 16;
 
 type AdmittedCall = Admission & { readonly admitted: true };
 
@@ -52,7 +56,8 @@ export async function admitRequest(
       return rateLimited(exhausted, limits, null);
     }
     const plan = await planOrRefusal(services, accepted);
-    const admission = await admitTokens(services, call, caller, estimatedTokens(mostTokensOf(plan)), facts);
+    const estimated_tokens = mostTokensOf(plan) + MARGIN_TOKENS;
+    const admission = await admitTokens(services, call, caller, estimated_tokens, facts);
     if (admission instanceof Refusal) return admission;
     const { reservation } = admission;
     return { ...accepted, plan, reservation, admitted_at_ms: services.clock.now_ms() };

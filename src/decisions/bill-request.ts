@@ -1,4 +1,4 @@
-import { dollarsOf } from '../contract/money.ts';
+import { cost_micros, dollarsOf } from '../contract/money.ts';
 import { ERRORS } from '../errors/errors.ts';
 import type { UsageRow } from '../store/usage-row.ts';
 import { mostTokensOf } from './admit-request.ts';
@@ -9,7 +9,6 @@ import { isClientGone } from './cut-requests.ts';
 import { keptOf } from './decide-once.ts';
 import { holdRefused } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
-import { cost_micros } from './pricing.ts';
 import type { DecisionRefusal as Refusal } from './refusal.ts';
 import type { WrittenDecision } from './schemas.ts';
 

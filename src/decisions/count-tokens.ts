@@ -1,12 +1,11 @@
 import { planTokens } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
-import { dollarsOf } from '../contract/money.ts';
+import { cost_micros, dollarsOf } from '../contract/money.ts';
 import { planningSlot, planOrRefusal } from './admit-request.ts';
 import type { AskedCall } from './call.ts';
 import { authenticate, checkRequest } from './check-request.ts';
 import { noRoom } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
-import { cost_micros } from './pricing.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { TokenCount } from './schemas.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { cost_micros } from '../../src/decisions/pricing.ts';
+import { cost_micros } from '../../src/contract/money.ts';
 
 const HALF_DOLLAR = 500_000;
 
