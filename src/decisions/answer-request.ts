@@ -7,9 +7,8 @@ import {
 import { JsonObject } from '../json/json-value.ts';
 import { answerFrom } from '../questions/answer.ts';
 import type { Decided, HeldRequest, OutcomeFacts } from './call.ts';
-import { evaluationLimit_ms, ModelDeadline } from './model-deadline.ts';
 import { askPatiently } from './model-refusal.ts';
-import { ModelTime } from './model-time.ts';
+import { evaluationLimit_ms, ModelDeadline, ModelTime } from './model-time.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';

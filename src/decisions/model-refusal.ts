@@ -6,7 +6,7 @@ import { MS_PER_S } from '../time/clock.ts';
 import { notAsked } from './batch/admission.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';
 import { ServiceStopped } from './cut-requests.ts';
-import { QueueTimedOut } from './model-deadline.ts';
+import { QueueTimedOut } from './model-time.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { EvaluationTimedOut } from '../../native/engine.ts';
-import { evaluationLimit_ms, ModelDeadline, QueueTimedOut } from '../../src/decisions/model-deadline.ts';
+import { evaluationLimit_ms, ModelDeadline, QueueTimedOut } from '../../src/decisions/model-time.ts';
 import { aborted } from '../support/faults.ts';
 
 /** Longer than any test. */
