@@ -1,7 +1,7 @@
 import type { DecisionPlan } from '../../native/engine.ts';
 import type { Admission } from '../limits/rate-windows.ts';
 import type { ServedModel } from '../served-models/models.ts';
-import { engineInput } from './answer-request.ts';
+import { askPatiently, engineInput } from './answer-request.ts';
 import { admitInTime, notAsked } from './batch/admission.ts';
 import type {
   AcceptedRequest,
@@ -14,7 +14,6 @@ import type {
 } from './call.ts';
 import { failed } from './check-request.ts';
 import { noRoom, rateLimited } from './explained-refusals.ts';
-import { askPatiently } from './model-refusal.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 

@@ -6,8 +6,10 @@ import {
 } from '../../native/engine.ts';
 import { JsonObject } from '../json/json-value.ts';
 import { answerFrom } from '../questions/answer.ts';
+import { MS_PER_S } from '../time/clock.ts';
+import { notAsked } from './batch/admission.ts';
 import type { Decided, HeldRequest, OutcomeFacts } from './call.ts';
-import { askPatiently } from './model-refusal.ts';
+import { type AskedRequest, isLoad, refusedByModel } from './model-refusal.ts';
 import { evaluationLimit_ms, ModelDeadline, ModelTime } from './model-time.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
@@ -27,6 +29,26 @@ export async function askModel(
   const decided = await askPatiently(services, held, 'model', () => askOnce(services, held, plan, time));
   time.end(decided instanceof Refusal ? decided : null);
   return decided;
+}
+
+/** Returns the model's answer, or its refusal. A line of a batch asks again for as long as the reason is load. */
+export async function askPatiently<Answer>(
+  services: Pick<DecisionServices, 'problems' | 'cut_requests' | 'pause'>,
+  checked: AskedRequest,
+  step: 'plan' | 'model',
+  ask: () => Promise<Answer>,
+): Promise<Answer | Refusal> {
+  const { patience } = checked.call;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const refusal = refusedByModel(services, checked, step, error);
+      if (patience === null || !isLoad(error)) return refusal;
+      await services.pause((refusal.retry_after_s ?? 1) * MS_PER_S, patience);
+      if (patience.aborted) return notAsked();
+    }
+  }
 }
 
 /** Returns the answers of one try. Rejects as the model, its queue and its deadline do. */

@@ -2,8 +2,6 @@ import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
 import { ModelWarmingUp } from '../served-models/lifecycle.ts';
 import { ModelRemoved } from '../served-models/tunings.ts';
-import { MS_PER_S } from '../time/clock.ts';
-import { notAsked } from './batch/admission.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';
 import { ServiceStopped } from './cut-requests.ts';
 import { QueueTimedOut } from './model-time.ts';
@@ -48,40 +46,18 @@ function isOwnFault(error: unknown): boolean {
 }
 
 /** Returns true if a failure of step 4 goes away by itself: too much waits, or the model is being loaded. */
-function isLoad(error: unknown): boolean {
+export function isLoad(error: unknown): boolean {
   return error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof QueueTimedOut;
 }
 
-type RefusingServices = Pick<DecisionServices, 'problems' | 'cut_requests'>;
-
 /** A checked request of a call. */
-type AskedRequest = CheckedRequest & { readonly call: AskedCall };
-
-/** Returns the model's answer, or its refusal. A line of a batch asks again for as long as the reason is load. */
-export async function askPatiently<Answer>(
-  services: RefusingServices & Pick<DecisionServices, 'pause'>,
-  checked: AskedRequest,
-  step: 'plan' | 'model',
-  ask: () => Promise<Answer>,
-): Promise<Answer | DecisionRefusal> {
-  const { patience } = checked.call;
-  for (;;) {
-    try {
-      return await ask();
-    } catch (error) {
-      const refusal = refusedByModel(services, checked, step, error);
-      if (patience === null || !isLoad(error)) return refusal;
-      await services.pause((refusal.retry_after_s ?? 1) * MS_PER_S, patience);
-      if (patience.aborted) return notAsked();
-    }
-  }
-}
+export type AskedRequest = CheckedRequest & { readonly call: AskedCall };
 
 /**
  * Returns the refusal for a failure of the model or its planner, and reports it where it is our own fault.
  */
-function refusedByModel(
-  { problems, cut_requests }: RefusingServices,
+export function refusedByModel(
+  { problems, cut_requests }: Pick<DecisionServices, 'problems' | 'cut_requests'>,
   { call: { request_id, endpoint, signal }, request, model }: AskedRequest,
   step: 'plan' | 'model',
   error: unknown,
