@@ -3,7 +3,6 @@ import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
 import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
 import { CODES_MAX, findLabels, type Label, type Labels } from './labels.ts';
-import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import type {
   DecisionInput,
@@ -13,10 +12,10 @@ import type {
   RequestPlans,
   Tokenizer,
 } from './profile.ts';
-import { QuestionTexts, type TextReader, type TokensOf } from './question-texts.ts';
+import { QuestionTexts, type TokensOf } from './question-texts.ts';
 import { leftOut, logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { type RecordTexts, readRecord, recordTokens } from './record.ts';
-import { text } from './render.ts';
+import { optionText, type TextReader, text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
 
 /** A question as text with labels. `labels[i]` answers option `i` of the client's order. */

@@ -3,13 +3,13 @@ import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
 import { withConsistentReadings } from './consistent-readings.ts';
 import { hiddenState, stateTokens, withStateTokens } from './hidden-state.ts';
-import { optionText } from './option-text.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import type { DecisionInput, PromptProfile, RegisteredProfile, RequestPlans, Tokenizer } from './profile.ts';
-import { QuestionTexts, type ReadingTexts, type TextReader, type TokensOf } from './question-texts.ts';
+import { QuestionTexts, type ReadingTexts, type TokensOf } from './question-texts.ts';
 import { leftOut, logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
 import { type RecordTokens, readRecord, recordTokens } from './record.ts';
+import { optionText, type TextReader } from './render.ts';
 import { cutMiddle } from './shorten.ts';
 
 /** The control tokens that a vocabulary must have at these ids for this profile; text never produces them. */

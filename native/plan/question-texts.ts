@@ -1,9 +1,8 @@
 import { StringTable } from '../../src/hashing/string-table.ts';
 import type { JsonValue } from '../../src/json/json-value.ts';
 import { PlanRejected } from '../errors.ts';
-import { CharacterBudget, TextTooLong } from './character-budget.ts';
 import type { Tokenizer } from './profile.ts';
-import { isScalar, text } from './render.ts';
+import { CharacterBudget, isScalar, type TextReader, TextTooLong, text } from './render.ts';
 
 /**
  * The largest number of a question's characters for each token of the context. No language needs as many (English has
@@ -12,9 +11,6 @@ import { isScalar, text } from './render.ts';
 const CHARACTERS_PER_TOKEN_MAX = 8;
 /** The largest number of characters of a request's rendered questions: the bytes of the largest body. */
 const REQUEST_CHARACTERS_MAX = 2 ** 20;
-
-/** Renders instructions, a description or a level; see `text`. */
-export type TextReader = (value: JsonValue | undefined) => string;
 
 /** Returns the tokens of a text of the request. */
 export type TokensOf = (text: string) => readonly number[];

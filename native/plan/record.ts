@@ -1,8 +1,7 @@
 import type { JsonValue } from '../../src/json/json-value.ts';
 import { PlanRejected } from '../errors.ts';
-import { CharacterBudget, TextTooLong } from './character-budget.ts';
 import type { TokensOf } from './question-texts.ts';
-import { recordText } from './render.ts';
+import { CharacterBudget, recordText, TextTooLong } from './render.ts';
 import { recordWindows } from './shorten.ts';
 
 /**

@@ -1,5 +1,20 @@
 import { isJsonArray, type JsonObject, type JsonValue } from '../../src/json/json-value.ts';
-import type { CharacterBudget } from './character-budget.ts';
+
+/** A text has, or would be rendered to, more characters than the limit. */
+export class TextTooLong extends Error {
+  override readonly name = 'TextTooLong';
+}
+
+/** A budget of characters, because a small value can be rendered to a text many times its size. */
+export class CharacterBudget {
+  constructor(private left: number) {}
+
+  /** Spends `characters`. Throws `TextTooLong` when fewer are left. */
+  spend(characters: number): void {
+    this.left -= characters;
+    if (this.left < 0) throw new TextTooLong('The text has too many characters.');
+  }
+}
 
 /** Returns true for characters that Python's `str.strip` removes. JavaScript's `trim` differs in five of them. */
 function isSpace(code: number): boolean {
@@ -149,4 +164,22 @@ export function text(value: JsonValue | undefined, budget?: CharacterBudget): st
 /** Renders a record: a string as it is, anything else within `budget` (`TextTooLong`). */
 export function recordText(state: JsonValue, budget?: CharacterBudget): string {
   return typeof state === 'string' ? state : render(state, budget);
+}
+
+/** Renders instructions, a description or a level; see `text`. */
+export type TextReader = (value: JsonValue | undefined) => string;
+
+/** Returns the text without differences in case, spaces and hyphens, to compare an id with its description. */
+function plain(value: string): string {
+  return value.toLowerCase().replaceAll(' ', '_').replaceAll('-', '_');
+}
+
+/**
+ * Returns an option's text for the model: its id, and its description if that adds anything. `read` renders the
+ * description within its own bounds.
+ */
+export function optionText(id: string, description: JsonValue, read: TextReader = text): string {
+  const option = trim(id);
+  const described = read(description);
+  return described === '' || plain(described) === plain(option) ? option : `${option}: ${described}`;
 }

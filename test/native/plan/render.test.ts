@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { optionText } from '../../../native/plan/option-text.ts';
-import { recordText, render, text } from '../../../native/plan/render.ts';
+import { optionText, recordText, render, text } from '../../../native/plan/render.ts';
 import { jsonValueOf } from '../../../src/json/json-value.ts';
 
 /** The results for values and options of the reference that made the training data. */
