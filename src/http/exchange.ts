@@ -1,5 +1,32 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { urlOf } from './target.ts';
+
+/** The scheme and the host of an absolute URL. Neither must be well formed. */
+const ORIGIN = /^[a-z]+:\/\/[^/?#]*/i;
+
+/**
+ * Returns the URL of a request's target (the path, or the absolute URL, of its request line), on `localhost`.
+ * The host is replaced because no route depends on it, and because it may be missing (HTTP/1.0) or malformed.
+ * A fragment is dropped, because RFC 9112 allows none in a target.
+ */
+export function urlOf(target: string): string {
+  const [path = ''] = target.replace(ORIGIN, '').split('#');
+  return `http://localhost${path.startsWith('/') ? '' : '/'}${path}`;
+}
+
+/**
+ * The parts of a path that programs read differently: a backslash, a segment of dots, encoded or not, and a
+ * control character.
+ */
+const AMBIGUOUS = /\\|%5c|(?:^|\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)|[\0- \x7f]/i;
+
+/**
+ * Returns true if the path of a target may be read as another path. A proxy could let it through as a
+ * harmless path, while the service reads one below `/console`.
+ */
+export function isAmbiguous(target: string): boolean {
+  const [path = ''] = target.replace(ORIGIN, '').split(/[?#]/);
+  return AMBIGUOUS.test(path);
+}
 
 /** The bytes of a body that are read ahead of its reader; the others stay in the connection. */
 const UNREAD_BYTES_MAX = 65_536;

@@ -1,9 +1,9 @@
 import { METHODS, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type CommonCode, Refusal } from '../errors/errors.ts';
+import { isAmbiguous, urlOf } from './exchange.ts';
 import { type RequestHandler, respond } from './request-handler.ts';
 import type { HttpConnection, SocketConnections } from './socket-connections.ts';
-import { firstLine, isAmbiguous, urlOf } from './target.ts';
 
 /** The largest head of a request. */
 export const HEAD_BYTES_MAX = 16_384;
@@ -13,6 +13,9 @@ export const HEAD_BYTES_MAX = 16_384;
  * allows it.
  */
 const METHOD_OF_NO_PATH = 'TRACE';
+
+/** A request line whose target is a path. The method is any token (RFC 9110, 5.6.2). */
+const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\/\S*) HTTP\/1\.[01]\r\n/;
 
 /** An error in the bytes of a connection, with its packet. */
 export type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
@@ -96,11 +99,17 @@ function targetOfUnknownMethod(
   has_earlier_requests: boolean,
 ): string | null {
   if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return null;
-  const line = firstLine(rawPacket.toString('latin1', 0, HEAD_BYTES_MAX));
+  const line = requestLine(rawPacket.toString('latin1', 0, HEAD_BYTES_MAX));
   if (line === null) return null;
   // A packet of several requests begins with one that was read, whose method the parser puts in lower case.
   if (has_earlier_requests && METHODS.includes(line.method.toUpperCase())) return null;
   return line.target;
+}
+
+/** Returns the method and the target of the request line at the start of `text`; null when there is none. */
+function requestLine(text: string): { readonly method: string; readonly target: string } | null {
+  const [, method, target] = REQUEST_LINE.exec(text) ?? [];
+  return method === undefined || target === undefined ? null : { method, target };
 }
 
 /** Returns a response as the last bytes of its connection. */

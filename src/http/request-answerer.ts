@@ -3,14 +3,13 @@ import { ServiceStopped } from '../decisions/cut-requests.ts';
 import { ERRORS, Refusal } from '../errors/errors.ts';
 import type { Connections } from './connections.ts';
 import { stopping } from './draining.ts';
-import { webRequest, writeResponse } from './exchange.ts';
+import { isAmbiguous, webRequest, writeResponse } from './exchange.ts';
 import type { HalfClosedClients } from './half-closed-clients.ts';
 import { type RequestHandler, respond } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import type { Exchange, HttpConnection, SocketConnections } from './socket-connections.ts';
-import { isAmbiguous } from './target.ts';
 import type { TlsListener } from './tls-listener.ts';
 
 /**
