@@ -1,17 +1,16 @@
 import { type CommonCode, type ErrorCode, Refusal } from '../errors/errors.ts';
 import { BodyBudget, type BodyShare } from '../limits/body-budget.ts';
 import { UnknownBodies } from '../limits/unknown-bodies.ts';
-import { BytePieces } from './byte-pieces.ts';
 import { type ContentCoding, decompress } from './content-encoding.ts';
 
 /** The largest body that is read (contract: a body has at most 1 MB). */
 export const BODY_BYTES_MAX = 1_048_576;
 
 /** The longest time for a body to arrive; a slower client would hold a slot, and delay a stop. */
-export const BODY_DEADLINE_MS = 60_000;
+const BODY_DEADLINE_MS = 60_000;
 
 /** The same for unknown clients, whose bodies are small. */
-export const UNKNOWN_BODY_DEADLINE_MS = 10_000;
+const UNKNOWN_BODY_DEADLINE_MS = 10_000;
 
 /** The `Retry-After` in seconds for a body that found no room: most arrive within one. */
 const RETRY_AFTER_S = 1;
@@ -54,6 +53,35 @@ export interface BodyReading {
   readonly coding?: ContentCoding | null;
   /** Called with the bytes that arrived or were decompressed, whatever the result. */
   readonly onReceived?: ((bytes: number) => void) | undefined;
+}
+
+/** Collects pieces of bytes. */
+export class BytePieces {
+  size = 0;
+  /** Nearly everything comes in one piece. */
+  #first: Uint8Array | undefined;
+  /** One growing buffer, because single bytes would take a hundred times their size as pieces. */
+  #buffer: Bun.ArrayBufferSink | undefined;
+
+  add(piece: Uint8Array): void {
+    this.size += piece.byteLength;
+    if (this.#first === undefined) {
+      this.#first = piece;
+      return;
+    }
+    if (this.#buffer === undefined) {
+      this.#buffer = new Bun.ArrayBufferSink();
+      this.#buffer.start({ asUint8Array: true });
+      this.#buffer.write(this.#first);
+    }
+    this.#buffer.write(piece);
+  }
+
+  /** Returns all bytes; no more can be added. */
+  bytes(): Uint8Array {
+    const bytes = this.#buffer?.end() ?? this.#first ?? new Uint8Array();
+    return bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
+  }
 }
 
 /**

@@ -1,6 +1,5 @@
 import { Refusal } from '../errors/errors.ts';
-import { BODY_BYTES_MAX } from './body-bytes.ts';
-import { BytePieces } from './byte-pieces.ts';
+import { BODY_BYTES_MAX, BytePieces } from './body-bytes.ts';
 import { type ContentCoding, decompressed } from './content-encoding.ts';
 
 const NEWLINE = 0x0a;
