@@ -3,8 +3,7 @@ import { dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { systemErrorCode } from '../src/errors/system-error-code.ts';
-import type { Question } from '../src/questions/question.ts';
-import { TypeTemperatures, temperatureFor } from '../src/questions/temperatures.ts';
+import { TypeTemperatures } from '../src/questions/temperatures.ts';
 import { WeightsError } from './errors.ts';
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
@@ -36,16 +35,6 @@ export const Calibration = Type.Object(
   { additionalProperties: false },
 );
 export type Calibration = Static<typeof Calibration>;
-
-/** Returns a question's scores divided by its temperature. Probabilities change, and their order does not. */
-export function applyTemperature(
-  scores: readonly number[],
-  question: Question,
-  temperatures: TypeTemperatures,
-): readonly number[] {
-  const temperature = temperatureFor(question, temperatures);
-  return scores.map((score) => score / temperature);
-}
 
 /** Returns the path of the calibration of the weights whose first part is `first_part`. */
 export function calibrationPath(first_part: string): string {

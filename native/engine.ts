@@ -12,7 +12,6 @@ import type { OpenOptions } from './open-options.ts';
 import type { EvaluatorRelease } from './release.ts';
 
 export {
-  applyTemperature,
   Calibration,
   calibrationPath,
   readCalibration,

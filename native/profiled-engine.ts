@@ -1,4 +1,5 @@
-import { applyTemperature, type Calibration } from './calibration.ts';
+import { applyTemperature } from '../src/questions/temperatures.ts';
+import type { Calibration } from './calibration.ts';
 import type {
   DecisionEngine,
   DecisionPlanner,

@@ -1,7 +1,6 @@
-import { applyTemperature } from '../../native/engine.ts';
 import type { JsonValue } from '../json/json-value.ts';
 import type { Mode, Question } from '../questions/question.ts';
-import type { TypeTemperatures } from '../questions/temperatures.ts';
+import { applyTemperature, type TypeTemperatures } from '../questions/temperatures.ts';
 import { stateCount } from '../tuning/question-identity.ts';
 import type { Tuning } from '../tuning/tuning.ts';
 import type { ScoreEntry } from './score-file.ts';

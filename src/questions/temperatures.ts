@@ -22,6 +22,16 @@ export const TypeTemperatures = Type.Object(
 );
 export type TypeTemperatures = Static<typeof TypeTemperatures>;
 
+/** Returns a question's scores divided by its temperature. Probabilities change, and their order does not. */
+export function applyTemperature(
+  scores: readonly number[],
+  question: Question,
+  temperatures: TypeTemperatures,
+): readonly number[] {
+  const temperature = temperatureFor(question, temperatures);
+  return scores.map((score) => score / temperature);
+}
+
 /** Returns a question's temperature: of its type, and of the first bucket that its number of options fits. */
 export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
   switch (question.type) {

@@ -1,5 +1,4 @@
 import {
-  applyTemperature,
   type DecisionInput,
   type DecisionPlan,
   type EvaluateOptions,
@@ -12,7 +11,7 @@ import {
 } from '../../native/engine.ts';
 import type { UpstreamModelEntry } from '../catalog/catalog.ts';
 import type { Mode } from '../questions/question.ts';
-import type { TypeTemperatures } from '../questions/temperatures.ts';
+import { applyTemperature, type TypeTemperatures } from '../questions/temperatures.ts';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
 import {
   type LifecycleStatus,

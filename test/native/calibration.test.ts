@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
-import { applyTemperature, type Calibration } from '../../native/calibration.ts';
+import type { Calibration } from '../../native/calibration.ts';
 import { openEngine } from '../../native/engine.ts';
 import { WeightsError } from '../../native/errors.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import type { Question } from '../../src/questions/question.ts';
-import { type TypeTemperatures, temperatureFor } from '../../src/questions/temperatures.ts';
+import { applyTemperature, type TypeTemperatures, temperatureFor } from '../../src/questions/temperatures.ts';
 import { writeTinyModel } from './support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
 
