@@ -1,4 +1,4 @@
-import type { Question } from '../questions/question.ts';
+import { classesOf, type Question } from '../questions/question.ts';
 import { questionsBody } from './systemone.ts';
 
 /** The most tokens of a server's own words around a record, a question and an option. */
@@ -27,20 +27,9 @@ export function estimateTokens(
 ): TokenEstimate {
   const bytes = state_bytes + Buffer.byteLength(questionsBody(questions));
   const around = questions.reduce(
-    (tokens, question) => tokens + TOKENS_PER_QUESTION + TOKENS_PER_OPTION * optionCount(question),
+    (tokens, question) => tokens + TOKENS_PER_QUESTION + TOKENS_PER_OPTION * classesOf(question).length,
     TOKENS_PER_REQUEST,
   );
   const most = Math.min(bytes + around, context_tokens * questions.length);
   return { most, likely: Math.min(most, Math.ceil(bytes / BYTES_PER_TOKEN)) };
-}
-
-function optionCount(question: Question): number {
-  switch (question.type) {
-    case 'noul':
-      return 2;
-    case 'choice':
-      return question.options.length;
-    case 'score':
-      return question.levels.length;
-  }
 }
