@@ -13,6 +13,7 @@ import {
 import { errorMessage } from '../errors/error-message.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
+import { unlessAborted } from '../time/pause.ts';
 import { sendHealthProbe } from './health-probe.ts';
 
 /** Calls back after a delay, unless the returned function is called first. */
@@ -122,20 +123,6 @@ class EngineStuck extends Error {
 /** Returns the error for work on a model that is closed or closing. */
 export function modelClosed(): ModelUnavailable {
   return new ModelUnavailable('The model has been closed.');
-}
-
-/** Resolves as `promise` does, or rejects with the signal's reason when that comes first. */
-export function unlessAborted<Result>(
-  promise: Promise<Result>,
-  signal: AbortSignal | undefined,
-): Promise<Result> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 /**

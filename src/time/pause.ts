@@ -21,3 +21,17 @@ export async function untilAborted(event: Promise<void>, signal: AbortSignal): P
     signal.removeEventListener('abort', abort);
   }
 }
+
+/** Resolves as `promise` does, or rejects with the signal's reason when that comes first. */
+export function unlessAborted<Result>(
+  promise: Promise<Result>,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

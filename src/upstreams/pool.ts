@@ -5,10 +5,10 @@ import {
   ModelWarmingUp,
   modelClosed,
   type Schedule,
-  unlessAborted,
 } from '../served-models/lifecycle.ts';
 import type { ObservedUpstream } from '../served-models/model-life.ts';
 import { UPSTREAM_WEIGHT, type UpstreamPool } from '../store/catalog-records.ts';
+import { unlessAborted } from '../time/pause.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { CredentialFiles, type Credentials } from './credentials.ts';
 import { callUpstream } from './http-call.ts';
