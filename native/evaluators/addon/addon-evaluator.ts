@@ -19,8 +19,7 @@ import type {
   NativeEvaluator,
   NativeEvaluatorOptions,
 } from './binding.ts';
-import { deviceName } from './device-name.ts';
-import { loadBinding, nativeBackends } from './load-binding.ts';
+import { deviceName, loadBinding, nativeBackends } from './load-binding.ts';
 import { packPlan, unpackLogits } from './pack.ts';
 
 /** The largest number of threads that a decode of one small plan keeps busy. */

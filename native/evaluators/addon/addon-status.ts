@@ -1,8 +1,7 @@
 import { AddonUnavailable } from '../../errors.ts';
 import type { Gpu } from '../../gpu.ts';
 import type { KernelInstructions } from './binding.ts';
-import { deviceName } from './device-name.ts';
-import { loadBinding, nativeBackends } from './load-binding.ts';
+import { deviceName, loadBinding, nativeBackends } from './load-binding.ts';
 
 /** The addon on this machine, and its device. */
 export interface AvailableAddon {

@@ -45,3 +45,9 @@ export function nativeBackends({ directory, fallback_directory, gpu }: LlamaLibr
     gpu: gpu === false ? '' : gpu,
   };
 }
+
+/** Returns our name of a device, from ggml's name of its backend: `cpu`, `cuda`, `metal` or `vulkan`. */
+export function deviceName(backend: string): string {
+  const name = backend.toLowerCase();
+  return name === 'mtl' ? 'metal' : name;
+}
