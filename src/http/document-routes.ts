@@ -4,8 +4,7 @@ import { projectFile } from '../files/project-root.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Route } from './route.ts';
 import { type Site, siteLinks } from './site.ts';
-import { staticFile } from './static-files.ts';
-import { staticRoute } from './static-routes.ts';
+import { staticFile, staticRoute } from './static-files.ts';
 
 const utf8 = new TextEncoder();
 

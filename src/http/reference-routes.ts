@@ -7,8 +7,7 @@ import { documentedSchemas, openApiOperation } from './openapi.ts';
 import type { Route } from './route.ts';
 import { type Site, siteLinks } from './site.ts';
 import { ADDITIONS } from './specification-additions.ts';
-import { staticFile } from './static-files.ts';
-import { staticRoute } from './static-routes.ts';
+import { staticFile, staticRoute } from './static-files.ts';
 
 const PAGE_PATH = '/swagger';
 const DOCUMENT_PATH = '/openapi.json';

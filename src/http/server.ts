@@ -11,8 +11,7 @@ import { RequestAnswerer } from './request-answerer.ts';
 import type { RequestHandler } from './request-handler.ts';
 import { RequestsByClient } from './requests-by-client.ts';
 import { SocketConnections } from './socket-connections.ts';
-import { withStrictTransport } from './strict-transport.ts';
-import { TlsListener } from './tls-listener.ts';
+import { TlsListener, withStrictTransport } from './tls-listener.ts';
 
 /** The time limits of a client; milliseconds. */
 export interface ServerTimeouts {

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { defineRoute, type Route } from './route.ts';
 
 /** Close to the smallest size, at a hundredth of the time of the highest quality. */
 const BROTLI_QUALITY = 9;
@@ -122,4 +123,25 @@ export function madeOnce<T>(make: () => Promise<T>): () => Promise<T> {
     });
     return made;
   };
+}
+
+/** A page, or a file of one, whose content changes only with the version or with settings. */
+interface StaticRoute {
+  readonly path: string;
+  /** False if the path does not exist. */
+  readonly is_served: boolean;
+  readonly make: () => Promise<StaticFile>;
+}
+
+/** Returns the route of a file that is made at its first request. Browsers revalidate it each time. */
+export function staticRoute({ path, is_served, make }: StaticRoute): Route {
+  const file = madeOnce(make);
+  return defineRoute({
+    method: 'GET',
+    path,
+    refusals: [],
+    operation: null,
+    headers: { ...PAGE_HEADERS, 'cache-control': 'no-cache' },
+    handle: is_served ? async (request) => fileResponse(request, await file(), {}) : null,
+  });
 }

@@ -2,7 +2,11 @@ import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Certificate } from './certificate.ts';
+import type { RequestHandler } from './request-handler.ts';
 import type { Exchange } from './socket-connections.ts';
+
+/** Half a year, for this host only, which limits the lock-out after a return to plain HTTP. */
+const STRICT_TRANSPORT = 'max-age=15552000';
 
 /** The options of a TLS listener; times in milliseconds. */
 export interface TlsListenerOptions {
@@ -109,4 +113,17 @@ class Deadline {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(end, delay_ms);
   }
+}
+
+/** Returns the handler with responses that tell browsers to use only TLS for this host (RFC 6797). */
+export function withStrictTransport(handler: RequestHandler): RequestHandler {
+  const told = (response: Response): Response => {
+    response.headers.set('strict-transport-security', STRICT_TRANSPORT);
+    return response;
+  };
+  return {
+    handle: async (...given) => told(await handler.handle(...given)),
+    refuse: (refusal) => told(handler.refuse(refusal)),
+    report: (failure) => handler.report(failure),
+  };
 }
