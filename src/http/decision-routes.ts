@@ -188,13 +188,20 @@ export async function answerDecision(
     signal: request.signal,
     span: context.span,
   });
-  context.caller = outcome.caller;
-  if (outcome.asked !== undefined) {
-    context.model = outcome.asked.model;
-    context.mode = outcome.asked.mode;
-  }
+  noteAsked(context, outcome);
   observe(services, outcome, context);
   return { outcome, body_bytes: reading.body_bytes() };
+}
+
+/** Notes the caller, the model and the mode of an outcome in the context of its request. */
+export function noteAsked(
+  context: RequestContext,
+  { caller, asked }: Pick<DecisionOutcome, 'caller' | 'asked'>,
+): void {
+  context.caller = caller;
+  if (asked === undefined) return;
+  context.model = asked.model;
+  context.mode = asked.mode;
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   type DecisionRouteServices,
   encodingHeaders,
   MODE_PARAMETER,
+  noteAsked,
   queryMode,
   readingHeaders,
 } from './decision-routes.ts';
@@ -95,10 +96,6 @@ export async function answerTokenCount(
     signal: request.signal,
     patience: null,
   });
-  context.caller = outcome.caller;
-  if (outcome.asked !== undefined) {
-    context.model = outcome.asked.model;
-    context.mode = outcome.asked.mode;
-  }
+  noteAsked(context, outcome);
   return { outcome, body_bytes: reading.body_bytes() };
 }
