@@ -30,7 +30,7 @@ export interface NewOwnModel extends Omit<NewTuning, 'organization_id'> {
  * Returns the id of an organization's own model. It begins with the organization's id, so that it can neither take a name
  * from others nor tell which names they have.
  */
-export function ownModelId(organization_id: string, name: string): string {
+function ownModelId(organization_id: string, name: string): string {
   return `${organization_id}:${name}`;
 }
 
