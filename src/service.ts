@@ -29,7 +29,7 @@ import { NO_TRACING, type Tracing } from './observability/tracing.ts';
 import type { BillingContext } from './payments/billing.ts';
 import type { PaymentProvider } from './payments/provider.ts';
 import { ProblemLog } from './problems/problem-log.ts';
-import type { ProblemStep } from './problems/problems.ts';
+import { inBackground, type ProblemStep } from './problems/problems.ts';
 import { QUEUE_LIMIT } from './scheduling/model-scheduler.ts';
 import { AnswerCounts } from './served-models/answer-counts.ts';
 import { followCatalog, loadCatalog, startFollowingCatalog } from './served-models/follow-catalog.ts';
@@ -223,8 +223,7 @@ function openWatching({ clock, log, tracing = NO_TRACING, ...parts }: ServicePar
   // Only the console reads the recent activity.
   const metrics: Metrics = parts.console === undefined ? (parts.metrics ?? NO_METRICS) : activity;
   const problems = new ProblemLog(log, clock);
-  const report = (step: ProblemStep, error: unknown) =>
-    problems.report({ request_id: null, step, code: null, error });
+  const report = (step: ProblemStep, error: unknown) => problems.report(inBackground(step, error));
   tracing.onFailure((error) => report('trace_export', error));
   return { activity, metrics, problems, tracing, report };
 }
@@ -309,8 +308,7 @@ function openModels(
       new UpstreamModel(model, {
         ...parts.upstreams,
         now_ms: () => clock.monotonic_ms(),
-        onProblem: (error) =>
-          problems.report({ request_id: null, step: 'upstream', code: null, model: model.id, error }),
+        onProblem: (error) => problems.report(inBackground('upstream', error, model.id)),
       }),
     queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
     idle_unload_ms,
@@ -390,9 +388,7 @@ async function closeAnswering(
 ): Promise<void> {
   await models.close();
   await answer_counts.flush();
-  await keys
-    .flushLastUsed()
-    .catch((error: unknown) => problems.report({ request_id: null, step: 'last_used', code: null, error }));
+  await keys.flushLastUsed().catch((error: unknown) => problems.report(inBackground('last_used', error)));
   await books.close();
   if (books.unwritten > 0) {
     log.error('holds are left for the next start to release', { holds: books.unwritten });

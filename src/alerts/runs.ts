@@ -1,4 +1,4 @@
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import type { DueAlertMail } from '../store/alert-records.ts';
 import type { Store } from '../store/store.ts';
 import { type Clock, DAY_MS, MINUTE_MS } from '../time/clock.ts';
@@ -46,7 +46,7 @@ export class AlertRuns {
     try {
       await watchAlerts(this.parts);
     } catch (error) {
-      problems.report({ request_id: null, step: 'alerts', code: null, error });
+      problems.report(inBackground('alerts', error));
     }
     try {
       await this.#mailDue();
@@ -81,6 +81,6 @@ export class AlertRuns {
   }
 
   #reportMail(error: unknown): void {
-    this.parts.problems.report({ request_id: null, step: 'mail', code: null, error });
+    this.parts.problems.report(inBackground('mail', error));
   }
 }

@@ -1,5 +1,6 @@
 import type { DecisionPlan } from '../../native/engine.ts';
 import type { Admission } from '../limits/rate-windows.ts';
+import { reported } from '../problems/problems.ts';
 import type { ServedModel } from '../served-models/models.ts';
 import { askPatiently, engineInput } from './answer-request.ts';
 import { admitInTime, notAsked } from './batch/admission.ts';
@@ -12,7 +13,6 @@ import type {
   KnownCaller,
   OutcomeFacts,
 } from './call.ts';
-import { failed } from './check-request.ts';
 import { noRoom, rateLimited } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
@@ -61,7 +61,13 @@ export async function admitRequest(
     const { reservation } = admission;
     return { ...accepted, plan, reservation, admitted_at_ms: services.clock.now_ms() };
   } catch (error) {
-    return failed(services, call, 'rate_windows', 'billing_unavailable', error);
+    const { request_id } = call;
+    return reported(services.problems, {
+      request_id,
+      step: 'rate_windows',
+      code: 'billing_unavailable',
+      error,
+    });
   }
 }
 
@@ -111,7 +117,13 @@ export async function admitReplay(
     const admission = await admitTokens(services, call, caller, 0, facts);
     return admission instanceof Refusal ? admission : null;
   } catch (error) {
-    return failed(services, call, 'rate_windows', 'billing_unavailable', error);
+    const { request_id } = call;
+    return reported(services.problems, {
+      request_id,
+      step: 'rate_windows',
+      code: 'billing_unavailable',
+      error,
+    });
   }
 }
 

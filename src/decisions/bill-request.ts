@@ -1,10 +1,10 @@
 import { cost_micros, dollarsOf } from '../contract/money.ts';
 import { ERRORS } from '../errors/errors.ts';
+import { inBackground, reported } from '../problems/problems.ts';
 import type { UsageRow } from '../store/usage-row.ts';
 import { mostTokensOf } from './admit-request.ts';
 import { roundedLatency } from './answer-request.ts';
 import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';
-import { failed } from './check-request.ts';
 import { isClientGone } from './cut-requests.ts';
 import { keptOf } from './decide-once.ts';
 import { holdRefused } from './explained-refusals.ts';
@@ -35,7 +35,7 @@ export async function placeHold(
   if (services.books.shares_commits) {
     // The flush is independent of the hold; a later request repeats a failed one.
     services.keys.flushLastUsed().catch((error: unknown) => {
-      services.problems.report({ request_id: null, step: 'last_used', code: null, error });
+      services.problems.report(inBackground('last_used', error));
     });
   }
   try {
@@ -50,7 +50,10 @@ export async function placeHold(
     if (result.refusal === 'api_key_spend_limit') limit_refusals.note(api_key_id, amount_micros);
     return refuse(holdRefused(result, amount_micros));
   } catch (error) {
-    return refuse(failed(services, admitted.call, 'hold', 'billing_unavailable', error));
+    const { request_id } = admitted.call;
+    return refuse(
+      reported(services.problems, { request_id, step: 'hold', code: 'billing_unavailable', error }),
+    );
   }
 }
 
@@ -110,7 +113,8 @@ export async function charge(
     await services.books.charge(held.hold, cost, charged, released, kept);
   } catch (error) {
     void held.reservation.settle(0);
-    return failed(services, held.call, 'charge', 'billing_unavailable', error);
+    const { request_id } = held.call;
+    return reported(services.problems, { request_id, step: 'charge', code: 'billing_unavailable', error });
   }
   void held.reservation.settle(input_tokens);
   return decision;

@@ -3,11 +3,11 @@ import { MissingKey } from '../accounts/key-format.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
 import { Refusal } from '../errors/errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
-import type { ProblemStep } from '../problems/problems.ts';
+import { reported } from '../problems/problems.ts';
 import type { AskedCall, AskedKey, CheckedRequest, KnownCaller } from './call.ts';
 import { modelNotFound } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
-import type { DecisionCode, DecisionRefusal } from './refusal.ts';
+import type { DecisionRefusal } from './refusal.ts';
 import { missingField, modelOf, parseDecisionRequest } from './request.ts';
 
 type CheckingServices = Pick<DecisionServices, 'keys' | 'catalog' | 'clock' | 'problems'>;
@@ -25,8 +25,7 @@ export async function callerOf(
       ? new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE })
       : found;
   } catch (error) {
-    problems.report({ request_id, step: 'authenticate', code: 'auth_unavailable', error });
-    return new Refusal('auth_unavailable');
+    return reported(problems, { request_id, step: 'authenticate', code: 'auth_unavailable', error });
   }
 }
 
@@ -85,18 +84,7 @@ async function findModel(
     if (found === undefined) return modelNotFound(await services.catalog.listLive(organization_id));
     return (await services.catalog.served(found)) ?? new Refusal('wrong_endpoint', { param: 'model' });
   } catch (error) {
-    return failed(services, call, 'catalog', 'catalog_unavailable', error);
+    const { request_id } = call;
+    return reported(services.problems, { request_id, step: 'catalog', code: 'catalog_unavailable', error });
   }
-}
-
-/** Returns the refusal for a failure that is our own fault, and reports the failure. */
-export function failed(
-  { problems }: Pick<DecisionServices, 'problems'>,
-  { request_id }: Pick<AskedCall, 'request_id'>,
-  step: ProblemStep,
-  code: DecisionCode,
-  error: unknown,
-): DecisionRefusal {
-  problems.report({ request_id, step, code, error });
-  return new Refusal(code);
 }

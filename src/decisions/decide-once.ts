@@ -3,6 +3,7 @@ import { dollarsOf } from '../contract/money.ts';
 import { Refusal } from '../errors/errors.ts';
 import { claimOf, IDEMPOTENCY_KEY_LENGTH_MAX, type IdempotentRequest } from '../idempotency/claim.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import { reported } from '../problems/problems.ts';
 import { answerOfNumbers, numbersOf } from '../questions/answer.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
@@ -90,8 +91,7 @@ export async function enterKeyQueue(
     }
   } catch (error) {
     const code = 'billing_unavailable';
-    problems.report({ request_id, step: 'idempotency', code, error });
-    return ended(new DecisionRefusal(code));
+    return ended(reported(problems, { request_id, step: 'idempotency', code, error }));
   }
 }
 

@@ -1,4 +1,5 @@
 import { Refusal } from '../errors/errors.ts';
+import { reported } from '../problems/problems.ts';
 import type { KnownPath, RequestContext } from './context.ts';
 import { stopping } from './draining.ts';
 import { PathTable } from './path-table.ts';
@@ -76,8 +77,8 @@ async function answerByRoute(
     const response = await answer(route.handle, request, context);
     return request.method === 'HEAD' ? await withoutBody(response) : response;
   } catch (error) {
-    const refusal = new Refusal('internal_error');
-    services.problems.report({ request_id: context.request_id, step: 'http', code: refusal.code, error });
+    const { request_id } = context;
+    const refusal = reported(services.problems, { request_id, step: 'http', code: 'internal_error', error });
     return refusedResponse(context, { refusal });
   }
 }

@@ -11,6 +11,7 @@ import { writeJson } from '../json/write-json.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 import type { Log } from '../log/log.ts';
 import type { Tracing } from '../observability/tracing.ts';
+import { reported } from '../problems/problems.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { parseJson } from './body.ts';
 import type { BodyLine } from './body-lines.ts';
@@ -195,10 +196,9 @@ export class BatchStream {
       await waitForRefusals(services, batch.caller, batch.patience);
       return body instanceof Refusal ? { result: body } : await this.#decide(id, body, context);
     } catch (error) {
-      const result = new Refusal('internal_error');
       const { request_id } = context;
-      services.problems.report({ request_id, step: 'http', code: result.code, error });
-      return { result };
+      const code = 'internal_error';
+      return { result: reported(services.problems, { request_id, step: 'http', code, error }) };
     }
   }
 

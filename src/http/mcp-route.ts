@@ -10,6 +10,7 @@ import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts'
 import { writeJson } from '../json/write-json.ts';
 import { toolError, toolResult } from '../mcp/results.ts';
 import { isToolName, TOOLS, USAGE_DAYS } from '../mcp/tools.ts';
+import { reported } from '../problems/problems.ts';
 import type { UsageReader } from '../store/usage-reader.ts';
 import { DAY_MS } from '../time/clock.ts';
 import { readJsonBody } from './body.ts';
@@ -182,8 +183,8 @@ async function modelsTool(
   try {
     return toolResult({ models: modelsOf(await catalog.listLive(caller.organization_id)) });
   } catch (error) {
-    problems.report({ request_id, step: 'catalog', code: 'catalog_unavailable', error });
-    return toolError(new Refusal('catalog_unavailable'), request_id);
+    const code = 'catalog_unavailable';
+    return toolError(reported(problems, { request_id, step: 'catalog', code, error }), request_id);
   }
 }
 
@@ -209,8 +210,8 @@ async function usageTool(
         .map((bucket) => ({ from: new Date(bucket.start_ms).toISOString(), ...summaryOf(bucket) })),
     });
   } catch (error) {
-    problems.report({ request_id, step: 'http', code: 'internal_error', error });
-    return toolError(new Refusal('internal_error'), request_id);
+    const code = 'internal_error';
+    return toolError(reported(problems, { request_id, step: 'http', code, error }), request_id);
   }
 }
 

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import { Connections } from './connections.ts';
 import { listen } from './listen.ts';
 import { SocketConnections } from './socket-connections.ts';
@@ -55,7 +55,7 @@ export async function startMetricsListener(
       try {
         await answer(read, message, reply);
       } catch (error) {
-        problems.report({ request_id: null, step: 'http', code: null, error });
+        problems.report(inBackground('http', error));
         // A partly sent response cannot be taken back.
         if (reply.headersSent) reply.destroy();
         else write(reply, 500, 'The metrics cannot be read.\n');

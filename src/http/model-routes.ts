@@ -9,6 +9,7 @@ import { modelNotFound } from '../decisions/explained-refusals.ts';
 import type { DecisionServices } from '../decisions/ports.ts';
 import { type ErrorCode, Refusal } from '../errors/errors.ts';
 import type { WritableJson } from '../json/write-json.ts';
+import { reported } from '../problems/problems.ts';
 import { MODES } from '../questions/question.ts';
 import { OPTIONS_MAX } from '../questions/question-fields.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
@@ -124,8 +125,7 @@ async function showModels<Code extends ModelCode>(
   try {
     return await show(await services.catalog.listLive(caller.organization_id), caller);
   } catch (error) {
-    services.problems.report({ request_id, step: 'catalog', code: 'catalog_unavailable', error });
-    return new Refusal('catalog_unavailable');
+    return reported(services.problems, { request_id, step: 'catalog', code: 'catalog_unavailable', error });
   }
 }
 

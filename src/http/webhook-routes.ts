@@ -5,7 +5,7 @@ import type { Log } from '../log/log.ts';
 import { paymentOf } from '../payments/event-journal.ts';
 import type { PaymentProvider, PaymentReport } from '../payments/provider.ts';
 import { handleWebhook, type WebhookResult } from '../payments/webhooks.ts';
-import type { Problems } from '../problems/problems.ts';
+import { type Problems, reported } from '../problems/problems.ts';
 import type { Clock } from '../time/clock.ts';
 import { BODY_CODES, type BodyLimits, type BodyRefusal, readBytes } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
@@ -112,10 +112,8 @@ async function receive(
   { request_id, client_address }: RequestContext,
   signature: string | null,
 ): Promise<WebhookResult | WebhookRefusal | BodyRefusal> {
-  const failed: Failed = (code, error) => {
-    services.problems.report({ request_id, step: 'webhook', code, error });
-    return new Refusal(code);
-  };
+  const failed: Failed = (code, error) =>
+    reported(services.problems, { request_id, step: 'webhook', code, error });
   const bytes = await readBytes(request, { client_address }, services.body_limits);
   if (bytes instanceof Refusal) return bytes;
   let result: WebhookResult;

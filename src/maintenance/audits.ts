@@ -2,7 +2,7 @@ import type { Actor } from '../access/actor.ts';
 import { requireOperator } from '../access/permissions.ts';
 import type { Log } from '../log/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import type { HistoryReport, HistoryRuns, HistoryTask } from '../store/history-runs.ts';
 import type { Clock } from '../time/clock.ts';
 
@@ -107,7 +107,7 @@ export class Audits implements HistoryRuns {
       if (report === null) return null;
       reportAudit(this.parts, report.audit);
     } catch (error) {
-      problems.report({ request_id: null, step: 'audit', code: null, error });
+      problems.report(inBackground('audit', error));
     }
     return this.#last;
   }

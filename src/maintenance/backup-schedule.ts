@@ -1,6 +1,6 @@
 import type { Log } from '../log/log.ts';
 import type { BackupState } from '../observability/metrics.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import { BackupFailed, type BackupFile, type Backups } from '../store/backups.ts';
 import { type Clock, DAY_MS } from '../time/clock.ts';
 import type { BackupCommand } from './backup-command.ts';
@@ -99,7 +99,7 @@ export class BackupSchedule {
 
   #report(error: unknown): void {
     if (this.#has_stopped) return;
-    this.parts.problems.report({ request_id: null, step: 'backup', code: null, error });
+    this.parts.problems.report(inBackground('backup', error));
   }
 
   /** Returns the state of the backups. */

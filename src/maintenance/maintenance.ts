@@ -7,6 +7,7 @@ import type { RefusalBudgets } from '../limits/refusal-budgets.ts';
 import type { Log } from '../log/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ProblemLog } from '../problems/problem-log.ts';
+import { inBackground } from '../problems/problems.ts';
 import type { AnswerCounts } from '../served-models/answer-counts.ts';
 import { firstComparedDay } from '../served-models/answer-drifts.ts';
 import type { HistoryRuns } from '../store/history-runs.ts';
@@ -113,7 +114,7 @@ export async function hourly(parts: MaintenanceParts): Promise<void> {
     if (requests > 0) log.info('rolled old usage up into daily totals', { requests });
     if (acts > 0) log.info('rolled old acts up in the audit log', { acts });
   } catch (error) {
-    problems.report({ request_id: null, step: 'hourly_run', code: null, error });
+    problems.report(inBackground('hourly_run', error));
   }
 }
 
@@ -121,6 +122,6 @@ async function flushLastUsed({ keys, problems }: MaintenanceParts): Promise<void
   try {
     await keys.flushLastUsed();
   } catch (error) {
-    problems.report({ request_id: null, step: 'last_used', code: null, error });
+    problems.report(inBackground('last_used', error));
   }
 }

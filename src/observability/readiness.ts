@@ -1,6 +1,6 @@
 import type { EngineSpeed } from '../../native/engine.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import type { LifecycleStatus } from '../served-models/lifecycle.ts';
 import type { Clock } from '../time/clock.ts';
 import { inTime } from '../time/in-time.ts';
@@ -124,7 +124,7 @@ export class Readiness {
       return is_well;
     } catch (error) {
       if (!this.#broken.has(check)) {
-        this.parts.problems.report({ request_id: null, step: 'readiness', code: null, error });
+        this.parts.problems.report(inBackground('readiness', error));
       }
       this.#broken.add(check);
       return false;

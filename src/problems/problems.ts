@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors/errors.ts';
+import { type ErrorCode, Refusal } from '../errors/errors.ts';
 import type { Cause } from './causes.ts';
 
 const NO_PROBLEMS = {
@@ -102,6 +102,20 @@ export interface Problems {
   report(problem: Problem): void;
   /** Returns the number of reports since the start, by step. */
   counts(): Readonly<Record<ProblemStep, number>>;
+}
+
+/** Reports the cause of a failure that is our own fault, and returns the refusal of the request. */
+export function reported<Code extends ErrorCode>(
+  problems: Pick<Problems, 'report'>,
+  problem: Problem & { readonly code: Code },
+): Refusal<Code> {
+  problems.report(problem);
+  return new Refusal(problem.code);
+}
+
+/** Returns a failure of background work, which no request has; `model` is the id of the failed model. */
+export function inBackground(step: ProblemStep, error: unknown, model?: string): Problem {
+  return { request_id: null, step, code: null, model, error };
 }
 
 /** The log line of a failure that is our own fault: metadata only. */

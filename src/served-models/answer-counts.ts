@@ -1,5 +1,5 @@
 import type { TunedModelEntry } from '../catalog/catalog.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import type { AnswerCount } from '../store/catalog-records.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../time/clock.ts';
@@ -73,11 +73,11 @@ export class AnswerCounts {
   ): Promise<void> {
     this.#flushed = this.#flushed.then(async () => {
       const models = await listTuned().catch((error: unknown) => {
-        this.#report(null, error);
+        this.#report(error);
         return [];
       });
       for (const model of models) {
-        await this.#resume(model, readEntries).catch((error: unknown) => this.#report(model.id, error));
+        await this.#resume(model, readEntries).catch((error: unknown) => this.#report(error, model.id));
       }
     });
     return this.#flushed;
@@ -90,7 +90,7 @@ export class AnswerCounts {
   flush(): Promise<void> {
     this.#flushed = this.#flushed.then(async () => {
       for (const [id, model] of this.#models) {
-        await this.#flush(id, model).catch((error: unknown) => this.#report(id, error));
+        await this.#flush(id, model).catch((error: unknown) => this.#report(error, id));
       }
     });
     return this.#flushed;
@@ -116,9 +116,8 @@ export class AnswerCounts {
     this.#models.set(id, { tuning_sha256, entries, waiting: new Map(), index });
   }
 
-  #report(model: string | null, error: unknown): void {
-    const of_model = model === null ? {} : { model };
-    this.#parts.problems.report({ request_id: null, step: 'answer_counts', code: null, ...of_model, error });
+  #report(error: unknown, model?: string): void {
+    this.#parts.problems.report(inBackground('answer_counts', error, model));
   }
 
   async #flush(id: string, model: CountedModel): Promise<void> {

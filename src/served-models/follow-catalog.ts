@@ -1,5 +1,5 @@
 import { type Catalog, DEFAULT_MODEL } from '../catalog/catalog.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import type { Models } from './models.ts';
 
 /** A removed or closed model keeps its memory for at most this long after its last request. */
@@ -16,7 +16,7 @@ export async function followCatalog({ catalog, models, problems }: Followed): Pr
   try {
     models.follow(await catalog.listDecisionModels());
   } catch (error) {
-    problems.report({ request_id: null, step: 'catalog', code: null, error });
+    problems.report(inBackground('catalog', error));
   }
 }
 

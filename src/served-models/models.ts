@@ -13,7 +13,7 @@ import type {
   TunedModelEntry,
   UpstreamModelEntry,
 } from '../catalog/catalog.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import { ModelScheduler, type SchedulerLoad } from '../scheduling/model-scheduler.ts';
 import type { UpstreamPool } from '../store/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
@@ -281,7 +281,7 @@ export class Models {
     const ended = Promise.all(this.#closing).then(() => this.#reloaded);
     const { closing_ms = CLOSING_MS, problems } = this.#options;
     await inTime(ended, closing_ms, 'A model did not end its load or its close.').catch((error: unknown) =>
-      problems.report({ request_id: null, step: 'model_close', code: null, error }),
+      problems.report(inBackground('model_close', error)),
     );
   }
 
@@ -381,8 +381,7 @@ export class Models {
       waiting_ms: CLIENT_TIMEOUT_MS,
       opening_ms: OPENING_MS,
       now_ms: () => clock.monotonic_ms(),
-      onProblem: (step, error) =>
-        problems.report({ request_id: null, step, code: null, model: model.id, error }),
+      onProblem: (step, error) => problems.report(inBackground(step, error, model.id)),
     });
     const life: EngineLife = { ...this.#newLife(), model, lifecycle, behind: engineLife(lifecycle, clock) };
     this.#register(life);
@@ -426,13 +425,7 @@ export class Models {
     const closing = life.behind
       .close()
       .catch((error: unknown) =>
-        this.#options.problems.report({
-          request_id: null,
-          step: 'model_close',
-          code: null,
-          model: life.model.id,
-          error,
-        }),
+        this.#options.problems.report(inBackground('model_close', error, life.model.id)),
       )
       .finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);

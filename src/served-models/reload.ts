@@ -5,7 +5,7 @@ import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import type { Log } from '../log/log.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../time/clock.ts';
 import { ModelUnavailable } from './lifecycle.ts';
@@ -93,7 +93,7 @@ export function openReloading(
     } catch (error) {
       const is_refused = error instanceof ReloadRefused;
       if (!is_refused) {
-        problems.report({ request_id: null, step: 'model_reload', code: null, model, error });
+        problems.report(inBackground('model_reload', error, model));
       }
       // Another message may quote a value; the line of the problem has the cause.
       const reason = is_refused ? error.message : 'unexpected failure';
