@@ -1,3 +1,7 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { clientAddress } from './client-address.ts';
+
 /** The limits of open connections. */
 export interface ConnectionLimits {
   readonly total: number;
@@ -5,7 +9,19 @@ export interface ConnectionLimits {
   readonly per_address: number | null;
 }
 
-/** One open connection. */
+/** A request of a connection, with its reply. */
+export interface Exchange {
+  readonly message: IncomingMessage;
+  readonly reply: ServerResponse;
+  /** Aborted with a refusal when the rest of its body cannot be read. */
+  readonly body_failure: AbortController;
+  /** Set once the reply is closed; the connection counts it until the next turn of the event loop. */
+  is_closed: boolean;
+  /** True if the client may send and read without end: no clock of a whole request ends it. */
+  is_stream: boolean;
+}
+
+/** One open connection, with its newest request. */
 export interface Connection {
   /** The address that it counts for. */
   readonly address: string;
@@ -20,6 +36,7 @@ export interface Connection {
    * none.
    */
   unread_since_ms: number | null;
+  newest: Exchange | null;
   close(): void;
 }
 
@@ -31,6 +48,8 @@ export interface Connection {
  */
 export class Connections {
   readonly #open = new Set<Connection>();
+  /** Under TLS two sockets share one. */
+  readonly #of_socket = new WeakMap<object, Connection>();
   /**
    * The connections of unknown clients that wait for a request, a body or the reading of a response, longest
    * first.
@@ -52,18 +71,41 @@ export class Connections {
     this.limits = limits;
   }
 
-  /** Opens a new connection, or closes it and returns false. */
-  open(connection: Connection): boolean {
+  /** Opens the connection of a new socket, or closes the socket and returns false. */
+  open(socket: Socket): boolean {
     const { total, per_address } = this.limits;
-    const of_address = (this.#by_address.get(connection.address) ?? 0) + 1;
+    const address = clientAddress(null, socket.remoteAddress ?? null);
+    const of_address = (this.#by_address.get(address) ?? 0) + 1;
     if ((per_address !== null && of_address > per_address) || !this.#makeRoom(total)) {
-      connection.close();
+      socket.destroy();
       return false;
     }
-    this.#by_address.set(connection.address, of_address);
+    const connection: Connection = {
+      address,
+      port: socket.remotePort,
+      requests: 0,
+      is_known: false,
+      unread_since_ms: null,
+      newest: null,
+      close: () => socket.destroy(),
+    };
+    this.#by_address.set(address, of_address);
     this.#open.add(connection);
+    this.#of_socket.set(socket, connection);
+    socket.once('close', () => this.#remove(connection));
     this.wait(connection);
     return true;
+  }
+
+  /** Notes that the connection of `socket` is encrypted, and read from `secure`. */
+  secure(socket: Socket, secure: Socket): void {
+    const connection = this.#of_socket.get(socket);
+    if (connection !== undefined) this.#of_socket.set(secure, connection);
+  }
+
+  /** Returns the connection of a socket; undefined where none was opened. */
+  of(socket: object): Connection | undefined {
+    return this.#of_socket.get(socket);
   }
 
   /** Counts a request that begins. */
@@ -109,15 +151,6 @@ export class Connections {
     else this.wait(connection);
   }
 
-  /** Removes a closed connection. */
-  remove(connection: Connection): void {
-    if (!this.#open.delete(connection)) return;
-    this.work(connection);
-    const left = (this.#by_address.get(connection.address) ?? 0) - 1;
-    if (left > 0) this.#by_address.set(connection.address, left);
-    else this.#by_address.delete(connection.address);
-  }
-
   /** Closes every idle connection, and every other one after its requests are answered. */
   drain(): void {
     this.#is_draining = true;
@@ -137,6 +170,15 @@ export class Connections {
     }
   }
 
+  /** Removes a closed connection. */
+  #remove(connection: Connection): void {
+    if (!this.#open.delete(connection)) return;
+    this.work(connection);
+    const left = (this.#by_address.get(connection.address) ?? 0) - 1;
+    if (left > 0) this.#by_address.set(connection.address, left);
+    else this.#by_address.delete(connection.address);
+  }
+
   #makeRoom(total: number): boolean {
     // There may be more than one, if the limit was lowered.
     while (this.#open.size >= total) {
@@ -148,7 +190,7 @@ export class Connections {
   }
 
   #close(connection: Connection): void {
-    this.remove(connection);
+    this.#remove(connection);
     connection.close();
   }
 }

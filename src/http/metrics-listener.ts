@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { inBackground, type Problems } from '../problems/problems.ts';
 import { Connections } from './connections.ts';
 import { listen } from './listen.ts';
-import { SocketConnections } from './socket-connections.ts';
 
 /**
  * The clients are a Prometheus, a `tds top`, a curl. One address may have all connections, because many read
@@ -39,7 +38,6 @@ export async function startMetricsListener(
   problems: Pick<Problems, 'report'>,
 ): Promise<MetricsListener> {
   const connections = new Connections(CONNECTION_LIMITS);
-  const sockets = new SocketConnections(connections);
   const read = readOnce(metrics);
   const server = createServer(
     {
@@ -49,7 +47,7 @@ export async function startMetricsListener(
       connectionsCheckingInterval: CHECK_MS,
     },
     async (message, reply) => {
-      const connection = sockets.of(message.socket);
+      const connection = connections.of(message.socket);
       // Silent connections make room before it. It never keeps others away, however many read at the same time.
       if (connection !== undefined) connections.workClosable(connection);
       try {
@@ -64,7 +62,7 @@ export async function startMetricsListener(
       if (connection !== undefined) connections.wait(connection);
     },
   );
-  server.on('connection', (socket) => sockets.open(socket));
+  server.on('connection', (socket) => connections.open(socket));
   const port = await listen(server, address, { host: '--metrics-host', port: '--metrics-port' });
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;
   return {

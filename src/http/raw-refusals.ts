@@ -1,9 +1,9 @@
 import { METHODS, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type CommonCode, Refusal } from '../errors/errors.ts';
+import type { Connection, Connections } from './connections.ts';
 import { isAmbiguous, urlOf } from './exchange.ts';
 import { type RequestHandler, respond } from './request-handler.ts';
-import type { HttpConnection, SocketConnections } from './socket-connections.ts';
 
 /** The largest head of a request. */
 export const HEAD_BYTES_MAX = 16_384;
@@ -24,7 +24,7 @@ export type ParserError = Error & { readonly code?: string; readonly rawPacket?:
 export class RawRefusals {
   constructor(
     private readonly handler: RequestHandler,
-    private readonly sockets: SocketConnections,
+    private readonly connections: Connections,
   ) {}
 
   /**
@@ -41,7 +41,7 @@ export class RawRefusals {
    */
   refuseUnparsed(socket: Duplex, error: ParserError): void {
     const refusal = refusalOf(error.code);
-    const connection = this.sockets.of(socket);
+    const connection = this.connections.of(socket);
     // The clock says so once for each request, and ends nothing by itself.
     if (refusal.code === 'request_timeout' && connection?.newest?.is_stream === true) return;
     const target = targetOfUnknownMethod(error, (connection?.newest ?? null) !== null);
@@ -58,7 +58,7 @@ export class RawRefusals {
     refusal: Refusal<CommonCode>,
     makeResponse: () => Response | Promise<Response>,
   ): Promise<void> {
-    const connection = this.sockets.of(socket);
+    const connection = this.connections.of(socket);
     if (connection !== undefined && endsAfterNewest(connection, refusal)) return;
     // Each request gets one response: a second would count as that of the next request.
     const is_answered = connection?.newest?.message.complete === false;
@@ -74,7 +74,7 @@ export class RawRefusals {
  * Returns true if the newest request of a connection is still being answered. Then its response becomes the
  * connection's last one, and the rest of its body fails with the refusal.
  */
-function endsAfterNewest(connection: HttpConnection, refusal: Refusal<CommonCode>): boolean {
+function endsAfterNewest(connection: Connection, refusal: Refusal<CommonCode>): boolean {
   const { newest } = connection;
   if (connection.requests === 0 || newest === null || newest.is_closed) return false;
   newest.reply.shouldKeepAlive = false;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceStopped } from '../decisions/cut-requests.ts';
 import { ERRORS, Refusal } from '../errors/errors.ts';
-import type { Connections } from './connections.ts';
+import type { Connection, Connections, Exchange } from './connections.ts';
 import { stopping } from './draining.ts';
 import { isAmbiguous, webRequest, writeResponse } from './exchange.ts';
 import type { HalfClosedClients } from './half-closed-clients.ts';
@@ -9,7 +9,6 @@ import { type RequestHandler, respond } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
-import type { Exchange, HttpConnection, SocketConnections } from './socket-connections.ts';
 import type { TlsListener } from './tls-listener.ts';
 
 /**
@@ -27,7 +26,6 @@ const RETRY_AFTER_S = 1;
 interface AnswererParts {
   readonly handler: RequestHandler;
   readonly connections: Connections;
-  readonly sockets: SocketConnections;
   readonly clients: RequestsByClient;
   /** Null over TLS, where the socket shows that a client which sent its end is gone. */
   readonly half_closed: HalfClosedClients | null;
@@ -50,7 +48,7 @@ export class RequestAnswerer {
 
   /** Answers a request; `is_waiting` is true if the client waits to be asked for the body. */
   begin(message: IncomingMessage, reply: ServerResponse, is_waiting: boolean): void {
-    const connection = this.parts.sockets.of(message.socket);
+    const connection = this.parts.connections.of(message.socket);
     if (connection === undefined || connection.requests === PIPELINED_MAX || message.socket.destroyed) {
       message.socket.destroy();
       return;
@@ -84,7 +82,7 @@ export class RequestAnswerer {
   }
 
   async #answer(
-    connection: HttpConnection,
+    connection: Connection,
     message: IncomingMessage,
     reply: ServerResponse,
     is_waiting: boolean,
@@ -139,7 +137,7 @@ export class RequestAnswerer {
    * Counts the request until its reply is closed. Returns it with the signal for a client that is gone.
    */
   #open(
-    connection: HttpConnection,
+    connection: Connection,
     message: IncomingMessage,
     reply: ServerResponse,
     onClosed: () => void,
@@ -184,11 +182,7 @@ export class RequestAnswerer {
  * Returns true if a response ends its connection. After a late body, its rest would be read as the next
  * request. An unknown client's body without room must not keep its connection either.
  */
-function endsConnection(
-  { status }: Response,
-  message: IncomingMessage,
-  { is_known }: HttpConnection,
-): boolean {
+function endsConnection({ status }: Response, message: IncomingMessage, { is_known }: Connection): boolean {
   if (status === ERRORS.request_timeout.status) return true;
   return status === ERRORS.overloaded.status && !message.complete && !is_known;
 }

@@ -10,7 +10,6 @@ import { HEAD_BYTES_MAX, type ParserError, RawRefusals } from './raw-refusals.ts
 import { RequestAnswerer } from './request-answerer.ts';
 import type { RequestHandler } from './request-handler.ts';
 import { RequestsByClient } from './requests-by-client.ts';
-import { SocketConnections } from './socket-connections.ts';
 import { TlsListener, withStrictTransport } from './tls-listener.ts';
 
 /** The time limits of a client; milliseconds. */
@@ -113,25 +112,22 @@ export async function startServer(
   const header = options.client_address_header?.toLowerCase() ?? null;
 
   const connections = new Connections({ total, per_address: header === null ? per_address : null });
-  const sockets = new SocketConnections(connections);
   const half_closed = certificate === undefined ? new HalfClosedClients() : null;
   const server = httpServer(timeouts, half_closed?.is_supported ?? false);
-  const refusals = new RawRefusals(handler, sockets);
+  const refusals = new RawRefusals(handler, connections);
   const tls =
     certificate === undefined
       ? null
-      : new TlsListener(server, {
+      : new TlsListener(server, connections, {
           ...timeouts,
           certificate,
-          open: (socket) => sockets.open(socket),
-          onSecure: (socket, secure) => sockets.secure(socket, secure),
           onLate: (secure) => refusals.refuse(secure, new Refusal('request_timeout')),
         });
   const clients = new RequestsByClient(header, per_address);
-  const answerer = new RequestAnswerer({ handler, connections, sockets, clients, half_closed, tls });
+  const answerer = new RequestAnswerer({ handler, connections, clients, half_closed, tls });
   giveRequests(server, answerer, refusals);
 
-  const listener = tls?.server ?? server.on('connection', (socket) => sockets.open(socket));
+  const listener = tls?.server ?? server.on('connection', (socket) => connections.open(socket));
   const port = await listen(listener, address);
   half_closed?.start(port);
   const unread = setInterval(

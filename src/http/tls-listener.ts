@@ -2,8 +2,8 @@ import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Certificate } from './certificate.ts';
+import type { Connections, Exchange } from './connections.ts';
 import type { RequestHandler } from './request-handler.ts';
-import type { Exchange } from './socket-connections.ts';
 
 /** Half a year, for this host only, which limits the lock-out after a return to plain HTTP. */
 const STRICT_TRANSPORT = 'max-age=15552000';
@@ -17,10 +17,6 @@ export interface TlsListenerOptions {
   readonly head_ms: number;
   /** The time for a whole request. */
   readonly request_ms: number;
-  /** Opens a new connection before anything of it is read, or closes it and returns false. */
-  readonly open: (socket: Socket) => boolean;
-  /** Called when the connection is encrypted. */
-  readonly onSecure: (socket: Socket, secure: TLSSocket) => void;
   /** Called when a request did not arrive in time. */
   readonly onLate: (secure: TLSSocket) => void;
 }
@@ -36,11 +32,16 @@ export class TlsListener {
   readonly server: Server;
   readonly #deadlines = new WeakMap<object, Deadline>();
 
-  constructor(http: HttpServer, options: TlsListenerOptions) {
+  constructor(
+    http: HttpServer,
+    private readonly connections: Connections,
+    options: TlsListenerOptions,
+  ) {
     this.server = createServer((socket) => {
       // A write to a client that is gone fails; the event "close" reports its end.
       socket.on('error', () => {});
-      if (options.open(socket)) this.#handshake(http, socket, options);
+      // Before anything of it is read.
+      if (connections.open(socket)) this.#handshake(http, socket, options);
     });
   }
 
@@ -56,7 +57,7 @@ export class TlsListener {
     secure.on('error', () => socket.destroy());
     secure.once('secure', () => {
       clearTimeout(late);
-      options.onSecure(socket, secure);
+      this.connections.secure(socket, secure);
       this.#deadlines.set(secure, new Deadline(secure, options));
       http.emit('connection', secure);
     });
