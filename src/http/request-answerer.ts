@@ -7,7 +7,6 @@ import { isAmbiguous, webRequest, writeResponse } from './exchange.ts';
 import type { HalfClosedClients } from './half-closed-clients.ts';
 import { type RequestHandler, respond } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
-import { RequestsInFlight } from './requests-in-flight.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import type { TlsListener } from './tls-listener.ts';
 
@@ -35,10 +34,8 @@ interface AnswererParts {
 
 /** Passes the requests that node:http read to the handler, and writes the responses. */
 export class RequestAnswerer {
-  /** The requests that a stop waits for. */
-  readonly in_flight = new RequestsInFlight();
-  /** Later requests, whose refusals no stop waits for. */
-  readonly #refused = new RequestsInFlight();
+  /** The requests that a stop waits for, until the handler is done with each, also where its client is gone. */
+  readonly #in_flight = new Set<Promise<void>>();
   /** Functions that each abort a request in progress. */
   readonly #cuts = new Set<() => void>();
   #is_draining = false;
@@ -53,14 +50,16 @@ export class RequestAnswerer {
       message.socket.destroy();
       return;
     }
-    (this.#is_draining ? this.#refused : this.in_flight).add(
-      this.#answer(connection, message, reply, is_waiting)
-        // Without a response, the client would wait until its own deadline.
-        .catch((error: unknown) => {
-          this.parts.handler.report({ request_id: null, code: null, error });
-          message.socket.destroy();
-        }),
-    );
+    const answered = this.#answer(connection, message, reply, is_waiting)
+      // Without a response, the client would wait until its own deadline.
+      .catch((error: unknown) => {
+        this.parts.handler.report({ request_id: null, code: null, error });
+        message.socket.destroy();
+      });
+    // No stop waits for the refusals of later requests.
+    if (this.#is_draining) return;
+    this.#in_flight.add(answered);
+    void answered.then(() => this.#in_flight.delete(answered));
   }
 
   /** Makes every further response the last one of its connection. */
@@ -76,9 +75,18 @@ export class RequestAnswerer {
 
   /** Aborts the requests in progress: their clients get an error. Returns their number. */
   cut(): number {
-    const { count } = this.in_flight;
+    const { size } = this.#in_flight;
     for (const cut of this.#cuts) cut();
-    return count;
+    return size;
+  }
+
+  /** Resolves when no request is in flight, or after `max_ms`; with true if there is none. */
+  async ended(max_ms: number): Promise<boolean> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, max_ms);
+    await Promise.race([Promise.all(this.#in_flight), late.promise]);
+    clearTimeout(timer);
+    return this.#in_flight.size === 0;
   }
 
   async #answer(

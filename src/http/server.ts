@@ -155,9 +155,9 @@ export async function startServer(
       const deadline_ms = performance.now() + drain_ms;
       answerer.drain();
       connections.drain();
-      const is_finished = await answerer.in_flight.ended(drain_ms);
+      const is_finished = await answerer.ended(drain_ms);
       const cut = is_finished ? 0 : answerer.cut();
-      await answerer.in_flight.ended(CUT_MAX_MS);
+      await answerer.ended(CUT_MAX_MS);
       // Only now, because until here new clients are told when to come back.
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       connections.drain();
