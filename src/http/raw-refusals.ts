@@ -1,9 +1,10 @@
-import { METHODS, STATUS_CODES } from 'node:http';
+import { type Server as HttpServer, METHODS, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type CommonCode, Refusal } from '../errors/errors.ts';
 import type { Connection, Connections } from './connections.ts';
 import { isAmbiguous, urlOf } from './exchange.ts';
-import { type RequestHandler, respond } from './request-handler.ts';
+import { respond } from './request-answerer.ts';
+import type { RequestHandler } from './request-handler.ts';
 
 /** The largest head of a request. */
 export const HEAD_BYTES_MAX = 16_384;
@@ -18,7 +19,7 @@ const METHOD_OF_NO_PATH = 'TRACE';
 const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\/\S*) HTTP\/1\.[01]\r\n/;
 
 /** An error in the bytes of a connection, with its packet. */
-export type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
+type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
 
 /** Answers bytes that are not a request, as the last response of their connection. */
 export class RawRefusals {
@@ -35,11 +36,17 @@ export class RawRefusals {
     void this.#answer(socket, refusal, () => this.handler.refuse(refusal));
   }
 
+  /** Refuses the bytes that the server cannot read as a request, and tunnels. */
+  listenTo(server: HttpServer): void {
+    server.on('clientError', (error: ParserError, socket) => this.#refuseUnparsed(socket, error));
+    server.on('connect', (_message, socket) => this.refuse(socket, new Refusal('malformed_request')));
+  }
+
   /**
    * Refuses a request that the HTTP parser, or its clock, rejected. A method that only the parser does not
    * have is routed.
    */
-  refuseUnparsed(socket: Duplex, error: ParserError): void {
+  #refuseUnparsed(socket: Duplex, error: ParserError): void {
     const refusal = refusalOf(error.code);
     const connection = this.connections.of(socket);
     // The clock says so once for each request, and ends nothing by itself.

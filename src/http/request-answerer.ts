@@ -1,11 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceStopped } from '../decisions/cut-requests.ts';
 import { ERRORS, Refusal } from '../errors/errors.ts';
 import type { Connection, Connections, Exchange } from './connections.ts';
 import { stopping } from './draining.ts';
 import { isAmbiguous, webRequest, writeResponse } from './exchange.ts';
 import type { HalfClosedClients } from './half-closed-clients.ts';
-import { type RequestHandler, respond } from './request-handler.ts';
+import type { OnKnown, RequestHandler } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import type { TlsListener } from './tls-listener.ts';
@@ -43,8 +43,16 @@ export class RequestAnswerer {
 
   constructor(private readonly parts: AnswererParts) {}
 
+  /** Answers the requests that the server reads. */
+  listenTo(server: HttpServer): void {
+    server.on('request', (message, reply) => this.#begin(message, reply, false));
+    server.on('checkContinue', (message, reply) => this.#begin(message, reply, true));
+    // An unknown expectation may be ignored (RFC 9110, 10.1.1); node:http's own response has no request id.
+    server.on('checkExpectation', (message, reply) => this.#begin(message, reply, false));
+  }
+
   /** Answers a request; `is_waiting` is true if the client waits to be asked for the body. */
-  begin(message: IncomingMessage, reply: ServerResponse, is_waiting: boolean): void {
+  #begin(message: IncomingMessage, reply: ServerResponse, is_waiting: boolean): void {
     const connection = this.parts.connections.of(message.socket);
     if (connection === undefined || connection.requests === PIPELINED_MAX || message.socket.destroyed) {
       message.socket.destroy();
@@ -183,6 +191,23 @@ export class RequestAnswerer {
       onClosed();
     });
     return { gone: gone.signal, exchange };
+  }
+}
+
+/** Returns the handler's response, or an error response if the handler fails. */
+export async function respond(
+  handler: RequestHandler,
+  client_address: string,
+  makeRequest: () => Request,
+  onKnown: OnKnown = () => {},
+): Promise<Response> {
+  try {
+    return await handler.handle(makeRequest(), client_address, onKnown);
+  } catch (error) {
+    const refusal = new Refusal('internal_error');
+    const response = handler.refuse(refusal);
+    handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: refusal.code, error });
+    return response;
   }
 }
 

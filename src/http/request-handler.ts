@@ -1,5 +1,4 @@
-import { type CommonCode, type ErrorCode, Refusal } from '../errors/errors.ts';
-import { REQUEST_ID_HEADER } from './responses.ts';
+import type { CommonCode, ErrorCode, Refusal } from '../errors/errors.ts';
 
 /** A failure between a request and its response. */
 export interface HandlerFailure {
@@ -24,21 +23,4 @@ export interface RequestHandler {
   refuse(refusal: Refusal<CommonCode>): Response;
   /** Reports the cause of a failure of ours, beside the client's response, if there is one. */
   report(failure: HandlerFailure): void;
-}
-
-/** Returns the handler's response, or an error response if the handler fails. */
-export async function respond(
-  handler: RequestHandler,
-  client_address: string,
-  makeRequest: () => Request,
-  onKnown: OnKnown = () => {},
-): Promise<Response> {
-  try {
-    return await handler.handle(makeRequest(), client_address, onKnown);
-  } catch (error) {
-    const refusal = new Refusal('internal_error');
-    const response = handler.refuse(refusal);
-    handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: refusal.code, error });
-    return response;
-  }
 }

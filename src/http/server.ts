@@ -6,7 +6,7 @@ import { Connections } from './connections.ts';
 import { connectionsThatFit } from './file-descriptors.ts';
 import { HalfClosedClients } from './half-closed-clients.ts';
 import { listen } from './listen.ts';
-import { HEAD_BYTES_MAX, type ParserError, RawRefusals } from './raw-refusals.ts';
+import { HEAD_BYTES_MAX, RawRefusals } from './raw-refusals.ts';
 import { RequestAnswerer } from './request-answerer.ts';
 import type { RequestHandler } from './request-handler.ts';
 import { RequestsByClient } from './requests-by-client.ts';
@@ -125,7 +125,8 @@ export async function startServer(
         });
   const clients = new RequestsByClient(header, per_address);
   const answerer = new RequestAnswerer({ handler, connections, clients, half_closed, tls });
-  giveRequests(server, answerer, refusals);
+  answerer.listenTo(server);
+  refusals.listenTo(server);
 
   const listener = tls?.server ?? server.on('connection', (socket) => connections.open(socket));
   const port = await listen(listener, address);
@@ -193,14 +194,4 @@ function httpServer(timeouts: ServerTimeouts, allows_half_open: boolean): HttpSe
     maxHeaderSize: HEAD_BYTES_MAX,
   });
   return Object.assign(server, { httpAllowHalfOpen: allows_half_open });
-}
-
-/** Passes the requests that the server reads, and bytes that are not a request, to their handlers. */
-function giveRequests(server: HttpServer, answerer: RequestAnswerer, refusals: RawRefusals): void {
-  server.on('request', (message, reply) => answerer.begin(message, reply, false));
-  server.on('checkContinue', (message, reply) => answerer.begin(message, reply, true));
-  // An unknown expectation may be ignored (RFC 9110, 10.1.1); node:http's own response has no request id.
-  server.on('checkExpectation', (message, reply) => answerer.begin(message, reply, false));
-  server.on('clientError', (error: ParserError, socket) => refusals.refuseUnparsed(socket, error));
-  server.on('connect', (_message, socket) => refusals.refuse(socket, new Refusal('malformed_request')));
 }
