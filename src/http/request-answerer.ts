@@ -25,7 +25,8 @@ const RETRY_AFTER_S = 1;
 interface AnswererParts {
   readonly handler: RequestHandler;
   readonly connections: Connections;
-  readonly clients: RequestsByClient;
+  /** Null without a proxy, where the client is the other side of the connection. */
+  readonly clients: RequestsByClient | null;
   /** Null over TLS, where the socket shows that a client which sent its end is gone. */
   readonly half_closed: HalfClosedClients | null;
   /** Null without TLS. */
@@ -104,9 +105,9 @@ export class RequestAnswerer {
     is_waiting: boolean,
   ): Promise<void> {
     const { handler, clients, connections } = this.parts;
-    const client = clients.clientOf(message, connection.address);
-    const is_within_limit = clients.begin(client);
-    const { gone, exchange } = this.#open(connection, message, reply, () => clients.end(client));
+    const client = clients?.clientOf(message, connection.address) ?? connection.address;
+    const is_within_limit = clients?.begin(client) ?? true;
+    const { gone, exchange } = this.#open(connection, message, reply, () => clients?.end(client));
     const refusal = is_within_limit ? refusalOfTarget(message) : tooManyRequests();
     const response =
       refusal === null

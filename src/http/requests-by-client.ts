@@ -2,15 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import { clientAddress } from './client-address.ts';
 
 /**
- * Finds the client of a request. Behind a proxy, which names the client in a header, it also limits a
- * client's requests in flight. Without a proxy the limit of connections by address does so.
+ * Finds the client of a request behind a proxy, which names the client in a header, and limits a client's
+ * requests in flight. Without a proxy the limit of connections by address does so.
  */
 export class RequestsByClient {
   readonly #in_flight = new Map<string, number>();
 
-  /** `header` is in lower case; null without a proxy. */
+  /** `header` is in lower case. */
   constructor(
-    private readonly header: string | null,
+    private readonly header: string,
     private limit: number,
   ) {}
 
@@ -21,7 +21,6 @@ export class RequestsByClient {
 
   /** Returns the address of the client that sent the request over a connection of `peer_address`. */
   clientOf(message: IncomingMessage, peer_address: string): string {
-    if (this.header === null) return peer_address;
     return clientAddress(forwardedBy(message, this.header), null) || peer_address;
   }
 
@@ -30,7 +29,6 @@ export class RequestsByClient {
    * then.
    */
   begin(client: string): boolean {
-    if (this.header === null) return true;
     const count = (this.#in_flight.get(client) ?? 0) + 1;
     this.#in_flight.set(client, count);
     return count <= this.limit;

@@ -123,7 +123,7 @@ export async function startServer(
           certificate,
           onLate: (secure) => refusals.refuse(secure, new Refusal('request_timeout')),
         });
-  const clients = new RequestsByClient(header, per_address);
+  const clients = header === null ? null : new RequestsByClient(header, per_address);
   const answerer = new RequestAnswerer({ handler, connections, clients, half_closed, tls });
   answerer.listenTo(server);
   refusals.listenTo(server);
@@ -149,7 +149,7 @@ export async function startServer(
     setConnectionLimits(bounds) {
       ({ total, per_address } = limitsOf(bounds, that_fit));
       connections.setLimits({ total, per_address: header === null ? per_address : null });
-      clients.setLimit(per_address);
+      clients?.setLimit(per_address);
     },
     endConnections: () => answerer.endConnections(),
     async stop() {
