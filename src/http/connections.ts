@@ -17,6 +17,8 @@ export interface Exchange {
   readonly body_failure: AbortController;
   /** Set once the reply is closed; the connection counts it until the next turn of the event loop. */
   is_closed: boolean;
+  /** True once its client was asked by `HalfClosedClients`. */
+  is_asked: boolean;
   /** True if the client may send and read without end: no clock of a whole request ends it. */
   is_stream: boolean;
 }
@@ -106,6 +108,11 @@ export class Connections {
   /** Returns the connection of a socket; undefined where none was opened. */
   of(socket: object): Connection | undefined {
     return this.#of_socket.get(socket);
+  }
+
+  /** Returns the connections with an unanswered request. */
+  answering(): Connection[] {
+    return [...this.#open].filter(({ requests }) => requests > 0);
   }
 
   /** Counts a request that begins. */

@@ -1,3 +1,5 @@
+import type { Connections, Exchange } from './connections.ts';
+
 /** The interval at which the lists of sockets are read. */
 const LOOK_MS = 1_000;
 
@@ -19,21 +21,9 @@ const CLOSE_WAIT_LINE = /^ *\d+: [\dA-F]+:([\dA-F]{4}) [\dA-F]+:([\dA-F]{4}) 08 
 export class HalfClosedClients {
   /** Only Linux shows a received FIN; elsewhere a client that sent one counts as gone. */
   readonly is_supported = process.platform === 'linux';
-  /**
-   * The functions that send waiting clients the interim response, by port; of two with one port the later
-   * counts.
-   */
-  readonly #waiting = new Map<number, () => void>();
   #timer: Timer | undefined;
 
-  /** Watches a client that waits for its response; `ask` sends it the interim response. */
-  watch(client_port: number | undefined, ask: () => void): void {
-    if (client_port !== undefined) this.#waiting.set(client_port, ask);
-  }
-
-  forget(client_port: number | undefined): void {
-    if (client_port !== undefined) this.#waiting.delete(client_port);
-  }
+  constructor(private readonly connections: Connections) {}
 
   /** Starts checking the connections of this port. */
   start(server_port: number): void {
@@ -47,19 +37,29 @@ export class HalfClosedClients {
   }
 
   async #look(server_port: number): Promise<void> {
-    if (this.#waiting.size === 0) return;
+    if (this.connections.answering().length === 0) return;
+    const ended = new Set<number>();
     for (const path of SOCKET_LISTS) {
       // Without IPv6 the second list does not exist.
       const list = await Bun.file(path)
         .text()
         .catch(() => '');
       for (const [, local = '', remote = ''] of list.matchAll(CLOSE_WAIT_LINE)) {
-        if (Number.parseInt(local, 16) !== server_port) continue;
-        const client_port = Number.parseInt(remote, 16);
-        this.#waiting.get(client_port)?.();
-        // One interim response is enough.
-        this.#waiting.delete(client_port);
+        if (Number.parseInt(local, 16) === server_port) ended.add(Number.parseInt(remote, 16));
       }
     }
+    for (const { port, newest } of this.connections.answering()) {
+      if (port !== undefined && ended.has(port) && newest !== null) askClient(newest);
+    }
   }
+}
+
+/** Asks a client that may be gone, by an interim response, or by an empty line of a stream that has begun. */
+function askClient(exchange: Exchange): void {
+  const { message, reply } = exchange;
+  // Only clients of HTTP/1.1 accept an interim response, and one is enough.
+  if (exchange.is_asked || exchange.is_closed || message.httpVersionMinor === 0) return;
+  exchange.is_asked = true;
+  if (!reply.headersSent) reply.writeContinue();
+  else if (exchange.is_stream && !reply.writableEnded) reply.write('\n');
 }

@@ -4,7 +4,6 @@ import { ERRORS, Refusal } from '../errors/errors.ts';
 import type { Connection, Connections, Exchange } from './connections.ts';
 import { stopping } from './draining.ts';
 import { isAmbiguous, webRequest, writeResponse } from './exchange.ts';
-import type { HalfClosedClients } from './half-closed-clients.ts';
 import type { OnKnown, RequestHandler } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
@@ -27,8 +26,6 @@ interface AnswererParts {
   readonly connections: Connections;
   /** Null without a proxy, where the client is the other side of the connection. */
   readonly clients: RequestsByClient | null;
-  /** Null over TLS, where the socket shows that a client which sent its end is gone. */
-  readonly half_closed: HalfClosedClients | null;
   /** Null without TLS. */
   readonly tls: TlsListener | null;
 }
@@ -159,14 +156,14 @@ export class RequestAnswerer {
     reply: ServerResponse,
     onClosed: () => void,
   ): { readonly gone: AbortSignal; readonly exchange: Exchange } {
-    const { connections, half_closed, tls } = this.parts;
-    const client_port = connection.port;
+    const { connections, tls } = this.parts;
     const gone = new AbortController();
     const exchange: Exchange = {
       message,
       reply,
       body_failure: new AbortController(),
       is_closed: false,
+      is_asked: false,
       is_stream: false,
     };
     const cut = () => {
@@ -177,14 +174,11 @@ export class RequestAnswerer {
     connections.begin(connection);
     connection.newest = exchange;
     tls?.begin(exchange);
-    // Only clients of HTTP/1.1 accept an interim response.
-    if (message.httpVersionMinor > 0) half_closed?.watch(client_port, () => askClient(exchange));
     message.on('error', nothing);
     reply.on('error', nothing);
     reply.once('close', () => {
       exchange.is_closed = true;
       this.#cuts.delete(cut);
-      half_closed?.forget(client_port);
       if (!reply.writableFinished) gone.abort();
       // Waits for a turn of the event loop. Otherwise all requests of one packet would be answered in one
       // turn.
@@ -219,12 +213,6 @@ export async function respond(
 function endsConnection({ status }: Response, message: IncomingMessage, { is_known }: Connection): boolean {
   if (status === ERRORS.request_timeout.status) return true;
   return status === ERRORS.overloaded.status && !message.complete && !is_known;
-}
-
-/** Asks a client that may be gone, by an interim response, or by an empty line of a stream that has begun. */
-function askClient({ reply, is_stream }: Exchange): void {
-  if (!reply.headersSent) reply.writeContinue();
-  else if (is_stream && !reply.writableEnded) reply.write('\n');
 }
 
 /**

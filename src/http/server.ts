@@ -112,7 +112,8 @@ export async function startServer(
   const header = options.client_address_header?.toLowerCase() ?? null;
 
   const connections = new Connections({ total, per_address: header === null ? per_address : null });
-  const half_closed = certificate === undefined ? new HalfClosedClients() : null;
+  // Over TLS the socket shows that a client which sent its end is gone.
+  const half_closed = certificate === undefined ? new HalfClosedClients(connections) : null;
   const server = httpServer(timeouts, half_closed?.is_supported ?? false);
   const refusals = new RawRefusals(handler, connections);
   const tls =
@@ -124,7 +125,7 @@ export async function startServer(
           onLate: (secure) => refusals.refuse(secure, new Refusal('request_timeout')),
         });
   const clients = header === null ? null : new RequestsByClient(header, per_address);
-  const answerer = new RequestAnswerer({ handler, connections, clients, half_closed, tls });
+  const answerer = new RequestAnswerer({ handler, connections, clients, tls });
   answerer.listenTo(server);
   refusals.listenTo(server);
 
