@@ -12,7 +12,6 @@ import type { Refusal } from './errors/errors.ts';
 import { type AppServices, createApp } from './http/app.ts';
 import { BATCH_LINES } from './http/batch-route.ts';
 import { type BodyLimits, openBodyLimits } from './http/body-bytes.ts';
-import { Draining } from './http/draining.ts';
 import type { HandlerFailure, OnKnown } from './http/request-handler.ts';
 import { errorResponse } from './http/responses.ts';
 import { IdempotencyQueue } from './idempotency/queue.ts';
@@ -175,7 +174,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const { draining, models, catalog, metrics, identifiers, problems, readiness, reload } = services;
   const drain = () => {
     readiness.drain();
-    draining.begin();
+    draining.abort();
   };
   return {
     services,
@@ -269,7 +268,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
     databaseState: database.state,
     now_ms: () => clock.now_ms(),
   });
-  const draining = new Draining();
+  const draining = new AbortController();
   const memoryFor = parts.memoryFor ?? (() => Promise.resolve(null));
   const tryWeights = parts.tryWeights ?? (() => Promise.resolve(null));
   const reload = openReloading({ store, clock, models, memoryFor, tryWeights, log, problems, draining });

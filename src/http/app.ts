@@ -1,4 +1,4 @@
-import { Refusal } from '../errors/errors.ts';
+import { type ErrorCode, Refusal } from '../errors/errors.ts';
 import { reported } from '../problems/problems.ts';
 import type { KnownPath, RequestContext } from './context.ts';
 import { stopping } from './draining.ts';
@@ -7,7 +7,7 @@ import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from '.
 import type { OnKnown } from './request-handler.ts';
 import { recordRequest } from './request-records.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
-import { answer, type Refused, refusedResponse } from './route.ts';
+import { type Handler, type Refused, refusedResponse } from './route.ts';
 import { type RouteServices, routesOf } from './routes.ts';
 
 /** The parts that the HTTP interface needs. */
@@ -70,7 +70,7 @@ async function answerByRoute(
 ): Promise<Response> {
   const route = context.path === null ? undefined : paths.route(context.path, request.method);
   if (route === undefined) return refusedResponse(context, unmatched(services, context));
-  if (services.draining.has_begun && route.answers_while_draining !== true) {
+  if (services.draining.signal.aborted && route.answers_while_draining !== true) {
     return refusedResponse(context, { refusal: stopping() });
   }
   try {
@@ -81,6 +81,16 @@ async function answerByRoute(
     const refusal = reported(services.problems, { request_id, step: 'http', code: 'internal_error', error });
     return refusedResponse(context, { refusal });
   }
+}
+
+/** Returns the response of a route to one request. Rejects as the handler does. */
+export async function answer(
+  handle: Handler<ErrorCode>,
+  request: Request,
+  context: RequestContext,
+): Promise<Response> {
+  const result = await handle(request, context);
+  return result instanceof Response ? result : refusedResponse(context, result);
 }
 
 /** Returns the response to a HEAD: that of the GET, with the length of its body in place of the body. */
@@ -135,7 +145,7 @@ async function refusedBeforeConsole(
   request: Request,
   context: RequestContext,
 ): Promise<Refused | null> {
-  if (services.draining.has_begun) return { refusal: stopping() };
+  if (services.draining.signal.aborted) return { refusal: stopping() };
   const is_spent = hasSpentAddressBudget(services, context);
   if (!is_spent || (await console.passesOverBudget(request))) return null;
   return refusalOverAddressBudget(services, context);

@@ -92,16 +92,6 @@ export function defineRoute<const Code extends ErrorCode>(route: Route<Code>): R
   return route;
 }
 
-/** Returns the response of a route to one request. Rejects as the handler does. */
-export async function answer(
-  handle: Handler<ErrorCode>,
-  request: Request,
-  context: RequestContext,
-): Promise<Response> {
-  const result = await handle(request, context);
-  return result instanceof Response ? result : refusedResponse(context, result);
-}
-
 /** Returns the response to a refused request; its code goes into the log line of the request. */
 export function refusedResponse(context: RequestContext, { refusal, headers }: Refused): Response {
   context.code = refusal.code;

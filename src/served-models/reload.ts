@@ -79,7 +79,7 @@ export function openReloading(
   parts: ReloadParts & {
     readonly log: Pick<Log, 'info' | 'error'>;
     readonly problems: Pick<Problems, 'report'>;
-    readonly draining: { readonly has_begun: boolean };
+    readonly draining: Pick<AbortController, 'signal'>;
   },
 ): (request: ReloadRequest) => Promise<void> {
   const { log, problems, draining } = parts;
@@ -87,7 +87,7 @@ export function openReloading(
     const { id: model } = request;
     log.info('loading a model anew', { model });
     try {
-      if (draining.has_begun) throw new ReloadRefused('The service is being stopped.');
+      if (draining.signal.aborted) throw new ReloadRefused('The service is being stopped.');
       await reloadModel(parts, request);
       log.info('a model is answered for by its new weights', { model });
     } catch (error) {

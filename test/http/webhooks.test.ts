@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
-import { answer } from '../../src/http/route.ts';
+import { answer } from '../../src/http/app.ts';
 import { webhookRoute } from '../../src/http/webhook-routes.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { ADDRESS_REFUSALS_PER_MINUTE, RefusalBudgets } from '../../src/limits/refusal-budgets.ts';
