@@ -8,12 +8,9 @@ import { Catalog, type DecisionModelEntry, seedCatalog } from './catalog/catalog
 import { type Console, type ConsoleParts, openConsole } from './console/console.ts';
 import type { Identifiers } from './contract/identifiers.ts';
 import { CutRequests } from './decisions/cut-requests.ts';
-import type { Refusal } from './errors/errors.ts';
-import { type AppServices, createApp } from './http/app.ts';
+import { type App, type AppServices, createApp } from './http/app.ts';
 import { BATCH_LINES } from './http/batch-route.ts';
 import { type BodyLimits, openBodyLimits } from './http/body-bytes.ts';
-import type { HandlerFailure, OnKnown } from './http/request-handler.ts';
-import { errorResponse } from './http/responses.ts';
 import { IdempotencyQueue } from './idempotency/queue.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { openLimits } from './limits/open-limits.ts';
@@ -105,7 +102,7 @@ export interface ServiceChanges {
 }
 
 /** A service on its database, without a port. */
-export interface Service {
+export interface Service extends App {
   readonly services: AppServices &
     AnalyticsContext &
     BillingContext &
@@ -125,16 +122,6 @@ export interface Service {
       /** Null without a console, which shows them. */
       readonly alerts: AlertRuns | null;
     };
-  /** Answers one HTTP request from that address; `onKnown` is called once the client is known. */
-  readonly handle: (
-    request: Request,
-    client_address?: string,
-    onKnown?: OnKnown,
-  ) => Response | Promise<Response>;
-  /** Returns the response where there is no request: bytes that are not HTTP, or one connection too many. */
-  readonly refuse: (refusal: Refusal) => Response;
-  /** Reports the cause of a failure between a request and its response. */
-  readonly report: (failure: HandlerFailure) => void;
   /** Makes the service not ready; requests are answered as before. */
   leave(): void;
   /** Refuses all new requests; call it before the ports are stopped. */
@@ -170,25 +157,14 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     opened.console === null ? null : new AlertRuns({ ...answering, mail: opened.console.mailAlert });
   const { database, ...services } = { ...answering, ...opened, alerts };
   const upkeep = await startUpkeep(parts, answering, alerts);
-  const app = createApp(services);
-  const { draining, models, catalog, metrics, identifiers, problems, readiness, reload } = services;
+  const { draining, models, catalog, problems, readiness, reload } = services;
   const drain = () => {
     readiness.drain();
     draining.abort();
   };
   return {
     services,
-    handle: (request, client_address = '', onKnown = () => {}) =>
-      app.handle(request, client_address, onKnown),
-    refuse: (refusal) => {
-      const { code, status } = refusal;
-      metrics.requestAnswered({
-        ...{ endpoint: null, model: null, mode: null, organization_id: null },
-        ...{ code, status },
-      });
-      return errorResponse(identifiers.id('request'), refusal);
-    },
-    report: (failure) => problems.report({ ...failure, step: 'http' }),
+    ...createApp(services),
     loadModels: () => loadCatalog({ catalog, models }),
     change(changes) {
       models.setQueueLimit(changes.queue_limit);

@@ -4,9 +4,9 @@ import type { KnownPath, RequestContext } from './context.ts';
 import { stopping } from './draining.ts';
 import { PathTable } from './path-table.ts';
 import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './refusal-gate.ts';
-import type { OnKnown } from './request-handler.ts';
+import type { OnKnown, RequestHandler } from './request-handler.ts';
 import { recordRequest } from './request-records.ts';
-import { REQUEST_ID_HEADER } from './responses.ts';
+import { errorResponse, REQUEST_ID_HEADER } from './responses.ts';
 import { type Handler, type Refused, refusedResponse } from './route.ts';
 import { type RouteServices, routesOf } from './routes.ts';
 
@@ -29,17 +29,21 @@ export interface ConsolePort {
 /** The path of every console request in log lines and metrics, because the real paths name organizations. */
 const CONSOLE: KnownPath = { path: '/console', headers: {}, request_id_copy: null, allow: null };
 
+/** The service's HTTP interface, without a port. */
+export interface App extends RequestHandler {
+  handle(request: Request, client_address?: string, onKnown?: OnKnown): Promise<Response>;
+}
+
 /** Creates the service's HTTP interface with every route. It opens no port: `server.ts` does. */
-export function createApp(services: AppServices) {
+export function createApp(services: AppServices): App {
   const paths = new PathTable(routesOf(services));
-  const { console } = services;
+  const { console, identifiers, metrics, problems } = services;
   return {
-    /** Answers one request from that address. Calls `onKnown` once the client is known. */
-    async handle(request: Request, client_address: string, onKnown: OnKnown = () => {}): Promise<Response> {
+    async handle(request, client_address = '', onKnown = () => {}) {
       const url = new URL(request.url);
       const path = console !== null && isOfConsole(url) ? CONSOLE : paths.find(url.pathname);
       const context: RequestContext = {
-        request_id: services.identifiers.id('request'),
+        request_id: identifiers.id('request'),
         started_ms: services.clock.monotonic_ms(),
         url,
         path,
@@ -58,6 +62,15 @@ export function createApp(services: AppServices) {
       if (!isUnlisted(context)) recordRequest(services, request, context, response.status);
       return response;
     },
+    refuse(refusal) {
+      const { code, status } = refusal;
+      metrics.requestAnswered({
+        ...{ endpoint: null, model: null, mode: null, organization_id: null },
+        ...{ code, status },
+      });
+      return errorResponse(identifiers.id('request'), refusal);
+    },
+    report: (failure) => problems.report({ ...failure, step: 'http' }),
   };
 }
 

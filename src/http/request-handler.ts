@@ -19,7 +19,7 @@ export type OnKnown = (is_stream?: true) => void;
 export interface RequestHandler {
   /** Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away. */
   handle(request: Request, client_address: string, onKnown: OnKnown): Response | Promise<Response>;
-  /** Returns the response where there is no request. */
+  /** Returns the response where there is no request, but bytes that are not HTTP. */
   refuse(refusal: Refusal<CommonCode>): Response;
   /** Reports the cause of a failure of ours, beside the client's response, if there is one. */
   report(failure: HandlerFailure): void;
