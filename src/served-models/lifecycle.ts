@@ -6,6 +6,7 @@ import {
   EngineFailed,
   EngineOverloaded,
   type EngineSpeed,
+  type EvaluateOptions,
   EvaluationFailed,
   EvaluationTimedOut,
   PlanRejected,
@@ -15,19 +16,10 @@ import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { unlessAborted } from '../time/pause.ts';
 import { sendHealthProbe } from './health-probe.ts';
+import type { LifecycleState, LifecycleStatus, LoadFailure, ModelLife, TimedAnswer } from './model-life.ts';
 
 /** Calls back after a delay, unless the returned function is called first. */
 export type Schedule = (callback: () => void, delay_ms: number) => () => void;
-
-/** The states of a model: not loaded, loading, ready for fast requests, and ready for both modes. */
-export const LIFECYCLE_STATES = ['cold', 'loading', 'fast_ready', 'ready'] as const;
-export type LifecycleState = (typeof LIFECYCLE_STATES)[number];
-
-export interface LifecycleStatus {
-  readonly state: LifecycleState;
-  /** The reason why the last load failed, or undefined. */
-  readonly load_error: string | undefined;
-}
 
 /**
  * Consistent mode is still starting, or a load takes longer than a request waits (contract: 503
@@ -64,12 +56,6 @@ export interface LifecycleOptions {
 }
 
 type BackgroundStep = ProblemStep & `model_${string}`;
-
-/**
- * The receiver of a load's failure: the lifecycle reports it, or the caller of the load gets it and reports
- * it.
- */
-export type LoadFailure = 'reported' | 'thrown';
 
 /** A loaded engine with its users. */
 interface Loaded {
@@ -130,7 +116,7 @@ export function modelClosed(): ModelUnavailable {
  * failure of the engine. The first request for a cold model loads it, once for all that wait. Its planner is
  * opened at the first use and stays until the end, so that a cold model plans as a loaded one does.
  */
-export class ModelLifecycle {
+export class ModelLifecycle implements ModelLife {
   readonly #openPlanner: () => Promise<DecisionPlanner>;
   #idle_unload_ms: number;
   readonly #waiting_ms: number | undefined;
@@ -183,6 +169,10 @@ export class ModelLifecycle {
     return this.#speed;
   }
 
+  counts(): ReturnType<ModelLife['counts']> {
+    return this.#loaded?.engine.counts?.();
+  }
+
   /** Returns the engine if it is loaded, without loading it; it may be unloaded at any later time. */
   engineIfLoaded(): DecisionEngine | undefined {
     return this.#loaded?.engine;
@@ -213,10 +203,26 @@ export class ModelLifecycle {
    * call tries again), and with the signal's reason. An idle engine may be unloaded at any time: work on it
    * belongs in `use`.
    */
-  async ready(mode: Mode, signal?: AbortSignal, failure: LoadFailure = 'reported'): Promise<DecisionEngine> {
-    const loaded = await this.#ready(mode, signal, failure);
+  async ready(mode: Mode, signal?: AbortSignal): Promise<DecisionEngine> {
+    const loaded = await this.#ready(mode, signal);
     this.#restartIdle();
     return loaded.engine;
+  }
+
+  /** Loads the engine, for fast requests first. */
+  async load(failure: LoadFailure = 'reported'): Promise<void> {
+    await this.#ready('fast', undefined, failure);
+    this.#restartIdle();
+  }
+
+  /** Returns the plan's scores by the loaded engine, and bills the planned tokens. Rejects as `use` does. */
+  answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer> {
+    const evaluate = async (engine: DecisionEngine, signal: AbortSignal) => {
+      const began_ms = this.#now_ms();
+      const scores = await engine.evaluate(plan, { ...options, signal });
+      return { scores, input_tokens: plan.input_tokens, latency_ms: this.#now_ms() - began_ms };
+    };
+    return this.use(plan.input.mode, evaluate, options.signal);
   }
 
   /** Resolves when the loaded engine is ready in both modes, or has been retired. */

@@ -6,8 +6,6 @@ import type {
   EvaluateOptions,
 } from '../../native/engine.ts';
 import type { UpstreamCalibration } from '../store/catalog-records.ts';
-import type { Clock } from '../time/clock.ts';
-import type { LifecycleStatus, LoadFailure, ModelLifecycle } from './lifecycle.ts';
 
 /** A model's answer to a request, before the charge. */
 export interface ModelAnswer {
@@ -42,6 +40,22 @@ export const BREAKER_STATES = ['untried', 'closed', 'half_open', 'open'] as cons
 /** The state of a member: not needed yet, in use, on trial, or failed and waiting for a trial. */
 export type BreakerState = (typeof BREAKER_STATES)[number];
 
+/** The states of a model: not loaded, loading, ready for fast requests, and ready for both modes. */
+export const LIFECYCLE_STATES = ['cold', 'loading', 'fast_ready', 'ready'] as const;
+export type LifecycleState = (typeof LIFECYCLE_STATES)[number];
+
+export interface LifecycleStatus {
+  readonly state: LifecycleState;
+  /** The reason why the last load failed, or undefined. */
+  readonly load_error: string | undefined;
+}
+
+/**
+ * The receiver of a load's failure: the lifecycle reports it, or the caller of the load gets it and reports
+ * it.
+ */
+export type LoadFailure = 'reported' | 'thrown';
+
 /** The engine or the pool of upstreams of a model of the catalog. */
 export interface ModelLife {
   /**
@@ -72,27 +86,4 @@ export interface UpstreamLife extends ModelLife {
   requireFingerprints(): void;
   /** Returns the state of each member. */
   members(): readonly ObservedUpstream[];
-}
-
-/** Returns the lifecycle of a model with weights of its own, which bills the planned tokens. */
-export function engineLife(lifecycle: ModelLifecycle, clock: Pick<Clock, 'monotonic_ms'>): ModelLife {
-  return {
-    plan: (input, signal) => lifecycle.plan(input, signal),
-    answer: (plan, options) => {
-      const answer = async (engine: DecisionEngine, signal: AbortSignal) => {
-        const began_ms = clock.monotonic_ms();
-        const scores = await engine.evaluate(plan, { ...options, signal });
-        const latency_ms = clock.monotonic_ms() - began_ms;
-        return { scores, input_tokens: plan.input_tokens, latency_ms };
-      };
-      return lifecycle.use(plan.input.mode, answer, options.signal);
-    },
-    status: () => lifecycle.status(),
-    speed: () => lifecycle.speed(),
-    counts: () => lifecycle.engineIfLoaded()?.counts?.(),
-    load: async (failure) => {
-      await lifecycle.ready('fast', undefined, failure);
-    },
-    close: () => lifecycle.close(),
-  };
 }

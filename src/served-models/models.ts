@@ -22,13 +22,14 @@ import { inTime } from '../time/in-time.ts';
 import type { Tuning } from '../tuning/tuning.ts';
 import type { TuningEntry } from '../tuning/tuning-file.ts';
 import type { AnswerCounts } from './answer-counts.ts';
-import { type LifecycleStatus, type LoadFailure, ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
-import {
-  engineLife,
-  type ModelLife,
-  type ObservedUpstream,
-  type TimedAnswer,
-  type UpstreamLife,
+import { ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
+import type {
+  LifecycleStatus,
+  LoadFailure,
+  ModelLife,
+  ObservedUpstream,
+  TimedAnswer,
+  UpstreamLife,
 } from './model-life.ts';
 import { correctionOf, ModelRemoved, Tunings } from './tunings.ts';
 
@@ -383,7 +384,7 @@ export class Models {
       now_ms: () => clock.monotonic_ms(),
       onProblem: (step, error) => problems.report(inBackground(step, error, model.id)),
     });
-    const life: EngineLife = { ...this.#newLife(), model, lifecycle, behind: engineLife(lifecycle, clock) };
+    const life: EngineLife = { ...this.#newLife(), model, lifecycle, behind: lifecycle };
     this.#register(life);
     return life;
   }

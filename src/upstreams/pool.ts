@@ -1,12 +1,6 @@
 import { QueueFull } from '../scheduling/model-scheduler.ts';
-import {
-  type LifecycleStatus,
-  ModelUnavailable,
-  ModelWarmingUp,
-  modelClosed,
-  type Schedule,
-} from '../served-models/lifecycle.ts';
-import type { ObservedUpstream } from '../served-models/model-life.ts';
+import { ModelUnavailable, ModelWarmingUp, modelClosed, type Schedule } from '../served-models/lifecycle.ts';
+import type { LifecycleStatus, ObservedUpstream } from '../served-models/model-life.ts';
 import { UPSTREAM_WEIGHT, type UpstreamPool } from '../store/catalog-records.ts';
 import { unlessAborted } from '../time/pause.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';

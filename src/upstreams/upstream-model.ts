@@ -13,13 +13,13 @@ import type { UpstreamModelEntry } from '../catalog/catalog.ts';
 import type { Mode } from '../questions/question.ts';
 import { applyTemperature, type TypeTemperatures } from '../questions/temperatures.ts';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
-import {
-  type LifecycleStatus,
-  ModelWarmingUp,
-  modelClosed,
-  scheduleByTimer,
-} from '../served-models/lifecycle.ts';
-import type { ObservedUpstream, TimedAnswer, UpstreamLife } from '../served-models/model-life.ts';
+import { ModelWarmingUp, modelClosed, scheduleByTimer } from '../served-models/lifecycle.ts';
+import type {
+  LifecycleStatus,
+  ObservedUpstream,
+  TimedAnswer,
+  UpstreamLife,
+} from '../served-models/model-life.ts';
 import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../store/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';

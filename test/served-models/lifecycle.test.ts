@@ -696,7 +696,7 @@ describe('what fails in the background', () => {
   test('a load whose failure is thrown to whoever began it is told by nobody else', async () => {
     const made = world();
     made.failures = 1;
-    await expect(made.lifecycle.ready('fast', undefined, 'thrown')).rejects.toMatchObject({
+    await expect(made.lifecycle.load('thrown')).rejects.toMatchObject({
       name: 'ModelUnavailable',
       cause: { message: 'no memory' },
     });
