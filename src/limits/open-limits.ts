@@ -2,8 +2,8 @@ import { drawHashKey } from '../hashing/half-siphash.ts';
 import { QueuePerName } from '../scheduling/queue-per-name.ts';
 import type { Clock } from '../time/clock.ts';
 import { BodyBudget } from './body-budget.ts';
-import { RateLimiter } from './rate-limiter.ts';
-import { LocalRateWindows, type RateWindows } from './rate-windows.ts';
+import { LocalRateWindows, RateLimiter } from './local-rate-windows.ts';
+import type { RateWindows } from './rate-windows.ts';
 import { RefusalBudgets } from './refusal-budgets.ts';
 import { RejectedRows } from './rejected-rows.ts';
 

@@ -2,8 +2,7 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { TierLimits } from '../../src/contract/tiers.ts';
 import { admitInTime } from '../../src/decisions/batch/admission.ts';
-import { RateLimiter } from '../../src/limits/rate-limiter.ts';
-import { LocalRateWindows } from '../../src/limits/rate-windows.ts';
+import { LocalRateWindows, RateLimiter } from '../../src/limits/local-rate-windows.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { MovableClock } from '../support/clock.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { RateLimiter } from '../../src/limits/rate-limiter.ts';
-import { LocalRateWindows, type RateWindows } from '../../src/limits/rate-windows.ts';
+import { LocalRateWindows, RateLimiter } from '../../src/limits/local-rate-windows.ts';
+import type { RateWindows } from '../../src/limits/rate-windows.ts';
 import { MovableClock } from '../support/clock.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { nodeWindows } from '../support/rate-windows.ts';

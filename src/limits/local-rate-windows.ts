@@ -1,3 +1,4 @@
+import type { Clock } from '../time/clock.ts';
 import {
   type RateLimits,
   type RateRefusal,
@@ -6,6 +7,7 @@ import {
   WINDOW_MS,
   wholeSeconds,
 } from './rate-status.ts';
+import type { Admission, RateWindows, TokenReservation } from './rate-windows.ts';
 import { SlidingWindow, type WindowEntry } from './sliding-window.ts';
 
 /** A counted request, with its entry in the token window for `settle`. */
@@ -118,4 +120,48 @@ function statusOf({ requests, tokens }: Windows, limits: RateLimits, now_ms: num
     requests_leave_ms: requests.untilOldestLeaves_ms(now_ms),
     tokens_leave_ms: tokens.untilOldestLeaves_ms(now_ms),
   });
+}
+
+/** The windows of one process, in its memory. Each call decides and counts before it returns its promise. */
+export class LocalRateWindows implements RateWindows {
+  constructor(
+    private readonly limiter: RateLimiter,
+    private readonly clock: Pick<Clock, 'monotonic_ms'>,
+  ) {}
+
+  exhausted(organization_id: string, limits: RateLimits): Promise<RateRefusal | null> {
+    const now_ms = this.clock.monotonic_ms();
+    return Promise.resolve(this.limiter.requestsExhausted(organization_id, limits, now_ms));
+  }
+
+  admit(organization_id: string, limits: RateLimits, estimated_tokens: number): Promise<Admission> {
+    const { limiter, clock } = this;
+    const admission = limiter.admit(organization_id, limits, estimated_tokens, clock.monotonic_ms());
+    if (!admission.admitted) return Promise.resolve(admission);
+    const { entry, status } = admission;
+    const reservation = new LocalReservation(limiter, organization_id, entry);
+    return Promise.resolve({ admitted: true, reservation, status });
+  }
+
+  status(organization_id: string, limits: RateLimits): Promise<RateStatus> {
+    return Promise.resolve(this.limiter.status(organization_id, limits, this.clock.monotonic_ms()));
+  }
+
+  forgetIdle(): Promise<void> {
+    this.limiter.forgetIdle(this.clock.monotonic_ms());
+    return Promise.resolve();
+  }
+}
+
+class LocalReservation implements TokenReservation {
+  constructor(
+    private readonly limiter: RateLimiter,
+    private readonly organization_id: string,
+    private readonly entry: WindowEntry,
+  ) {}
+
+  settle(billed_tokens: number): Promise<void> {
+    this.limiter.settle(this.organization_id, this.entry, billed_tokens);
+    return Promise.resolve();
+  }
 }

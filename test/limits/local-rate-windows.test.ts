@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { RateLimiter } from '../../src/limits/rate-limiter.ts';
+import { RateLimiter } from '../../src/limits/local-rate-windows.ts';
 import { WINDOW_MS } from '../../src/limits/rate-status.ts';
 import { propertySeed } from '../ledger/support.ts';
 
