@@ -1,12 +1,13 @@
 import { cost_micros, dollarsOf } from '../contract/money.ts';
 import { ERRORS } from '../errors/errors.ts';
 import { inBackground, reported } from '../problems/problems.ts';
+import { numbersOf } from '../questions/answer.ts';
+import type { KeptAnswer } from '../store/kept-answer.ts';
 import type { UsageRow } from '../store/usage-row.ts';
 import { mostTokensOf } from './admit-request.ts';
 import { roundedLatency } from './answer-request.ts';
 import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';
 import { isClientGone } from './cut-requests.ts';
-import { keptOf } from './decide-once.ts';
 import { holdRefused } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
 import type { DecisionRefusal as Refusal } from './refusal.ts';
@@ -118,6 +119,24 @@ export async function charge(
   }
   void held.reservation.settle(input_tokens);
   return decision;
+}
+
+/** Returns the stored part of a decision: everything that the repeated request does not contain. */
+function keptOf(
+  { answers, usage, ...decision }: WrittenDecision,
+  {
+    cost_micros,
+    record_tokens_left_out,
+  }: { readonly cost_micros: number; readonly record_tokens_left_out: number | null },
+): KeptAnswer {
+  const { id, created, model, mode, latency_ms } = decision;
+  const { input_tokens } = usage;
+  const numbers = answers.values.map(numbersOf);
+  return {
+    ...{ id, created, model, mode, input_tokens, cost_micros, latency_ms },
+    record_tokens_left_out,
+    numbers,
+  };
 }
 
 interface Ending {

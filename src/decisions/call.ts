@@ -116,6 +116,11 @@ export interface OutcomeFacts {
   model_time?: ModelTime;
 }
 
+/** Returns the facts before the request is checked. */
+export function nothingKnown(caller: Caller | null): OutcomeFacts {
+  return { caller, rate: null, reached_model: false };
+}
+
 /** The outcome of a call. */
 export type DecisionOutcome = Readonly<OutcomeFacts> & {
   readonly result: WrittenDecision | DecisionRefusal;

@@ -3,12 +3,20 @@ import { dollarsOf } from '../contract/money.ts';
 import { Refusal } from '../errors/errors.ts';
 import { claimOf, IDEMPOTENCY_KEY_LENGTH_MAX, type IdempotentRequest } from '../idempotency/claim.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import { inStep } from '../observability/tracing.ts';
 import { reported } from '../problems/problems.ts';
-import { answerOfNumbers, numbersOf } from '../questions/answer.ts';
+import { answerOfNumbers } from '../questions/answer.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
-import type { DecisionCall, KnownCaller } from './call.ts';
+import { admitReplay } from './admit-request.ts';
+import {
+  type DecisionCall,
+  type DecisionOutcome,
+  type KnownCaller,
+  nothingKnown,
+  type OutcomeFacts,
+} from './call.ts';
 import { noRoom } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
@@ -19,7 +27,7 @@ import type { WrittenDecision } from './schemas.ts';
 const RETRY_AFTER_S = 1;
 
 /** The answer to an earlier call with the same key and body, and what of both was not read. */
-export interface Replay {
+interface Replay {
   readonly decision: WrittenDecision;
   readonly unread: {
     readonly ignored_fields: readonly string[];
@@ -41,14 +49,45 @@ interface KeySlot extends Disposable {
   readonly earlier: Replay | DecisionRefusal | null;
 }
 
+/**
+ * Answers a call with an idempotency key as an earlier call of the key was answered. Where there was none, `anew`
+ * answers, with the claim to answer for later ones too. Never rejects, as `anew` does not.
+ */
+export async function decideOnce(
+  services: DecisionServices,
+  call: DecisionCall,
+  caller: KnownCaller,
+  idempotency_key: string,
+  anew: (claim: IdempotencyClaim | null) => Promise<DecisionOutcome>,
+): Promise<DecisionOutcome> {
+  const api_key_secret = secretOf(call.key);
+  if (api_key_secret === undefined) return await anew(null);
+  const keyed = await keyedCall(services, call, caller, { idempotency_key, api_key_secret });
+  if (keyed instanceof Refusal) return { ...nothingKnown(caller), result: keyed };
+  for (;;) {
+    using slot = await inStep(
+      call.span,
+      'idempotency',
+      () => enterKeyQueue(services, call, caller, keyed),
+      ({ earlier }) => (earlier instanceof Refusal ? earlier : null),
+    );
+    const { earlier } = slot;
+    if (earlier instanceof Refusal) return { ...nothingKnown(caller), result: earlier };
+    if (earlier !== null) return await replay(services, call, caller, earlier);
+    const outcome = await anew(keyed.claim);
+    // Where another node was faster, this call waits for its answer.
+    if (!isClaimTaken(outcome.result)) return outcome;
+  }
+}
+
 /** Returns what keys the hashes of an idempotency key, and is stored nowhere; undefined where the call has no such. */
-export function secretOf(key: DecisionCall['key']): string | undefined {
+function secretOf(key: DecisionCall['key']): string | undefined {
   if (typeof key === 'string') return key;
   return key instanceof MissingKey ? undefined : key.client_secret;
 }
 
 /** Reads the body of a call, and makes the claim of its idempotency key. */
-export async function keyedCall(
+async function keyedCall(
   { clock }: DecisionServices,
   call: DecisionCall,
   { key_id: api_key_id, organization_id }: KnownCaller,
@@ -69,7 +108,7 @@ export async function keyedCall(
  * Waits until no other call of the key runs. A waiting body counts in the same memory as those that wait to be
  * planned. A refusal stores nothing, so that the next attempt runs.
  */
-export async function enterKeyQueue(
+async function enterKeyQueue(
   { idempotency, unplanned_bodies, problems }: DecisionServices,
   { request_id, body_bytes, signal, query_mode }: DecisionCall,
   { organization_id }: KnownCaller,
@@ -101,26 +140,22 @@ function ended(earlier: Replay | DecisionRefusal): KeySlot {
 }
 
 /** Returns true for the refusal of a call whose key another node was running meanwhile. */
-export function isClaimTaken(result: unknown): boolean {
+function isClaimTaken(result: unknown): boolean {
   return result instanceof Refusal && result.code === 'idempotency_key_in_use';
 }
 
-/** Returns the stored part of a decision: everything that the repeated request does not contain. */
-export function keptOf(
-  { answers, usage, ...decision }: WrittenDecision,
-  {
-    cost_micros,
-    record_tokens_left_out,
-  }: { readonly cost_micros: number; readonly record_tokens_left_out: number | null },
-): KeptAnswer {
-  const { id, created, model, mode, latency_ms } = decision;
-  const { input_tokens } = usage;
-  const numbers = answers.values.map(numbersOf);
-  return {
-    ...{ id, created, model, mode, input_tokens, cost_micros, latency_ms },
-    record_tokens_left_out,
-    numbers,
-  };
+/** Returns the answer of an earlier call once the rate limits let this one in; it costs nothing. */
+async function replay(
+  services: DecisionServices,
+  call: DecisionCall,
+  caller: KnownCaller,
+  { decision, unread }: Replay,
+): Promise<DecisionOutcome> {
+  const { model, mode } = decision;
+  const facts: OutcomeFacts = { ...nothingKnown(caller), asked: { model, mode } };
+  const refusal = await admitReplay(services, call, caller, facts);
+  if (refusal !== null) return { ...facts, result: refusal };
+  return { ...facts, ...unread, result: decision, is_replayed: true };
 }
 
 /** Returns the same decision again, even if the tier allows fewer questions by now. */

@@ -1,12 +1,11 @@
-import type { Caller } from '../accounts/key-directory.ts';
 import { inStep } from '../observability/tracing.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
-import { admitReplay, admitRequest, refusalOfPlan } from './admit-request.ts';
+import { admitRequest, refusalOfPlan } from './admit-request.ts';
 import { askModel } from './answer-request.ts';
 import { charge, placeHold, release } from './bill-request.ts';
-import type { DecisionCall, DecisionOutcome, KnownCaller, OutcomeFacts } from './call.ts';
+import { type DecisionCall, type DecisionOutcome, type KnownCaller, nothingKnown } from './call.ts';
 import { authenticate, checkRequest } from './check-request.ts';
-import { enterKeyQueue, isClaimTaken, keyedCall, type Replay, secretOf } from './decide-once.ts';
+import { decideOnce } from './decide-once.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal as Refusal } from './refusal.ts';
 
@@ -25,27 +24,10 @@ export async function decide(services: DecisionServices, call: DecisionCall): Pr
   if (caller instanceof Refusal) return { ...nothingKnown(known.caller), result: caller };
   // Here and not with the lookup: the console counts the tokens of a draft, which is no use of the key.
   services.keys.touch(caller.key_id, services.clock.now_ms());
-  const { idempotency_key } = call;
-  const api_key_secret = secretOf(call.key);
-  if (idempotency_key === null || api_key_secret === undefined) {
-    return await decideAnew(services, call, caller, null);
-  }
-  const keyed = await keyedCall(services, call, caller, { idempotency_key, api_key_secret });
-  if (keyed instanceof Refusal) return { ...nothingKnown(caller), result: keyed };
-  for (;;) {
-    using slot = await inStep(
-      call.span,
-      'idempotency',
-      () => enterKeyQueue(services, call, caller, keyed),
-      ({ earlier }) => (earlier instanceof Refusal ? earlier : null),
-    );
-    const { earlier } = slot;
-    if (earlier instanceof Refusal) return { ...nothingKnown(caller), result: earlier };
-    if (earlier !== null) return await replay(services, call, caller, earlier);
-    const outcome = await decideAnew(services, call, caller, keyed.claim);
-    // Where another node was faster, this call waits for its answer.
-    if (!isClaimTaken(outcome.result)) return outcome;
-  }
+  const anew = (claim: IdempotencyClaim | null) => decideAnew(services, call, caller, claim);
+  return call.idempotency_key === null
+    ? await anew(null)
+    : await decideOnce(services, call, caller, call.idempotency_key, anew);
 }
 
 /**
@@ -82,26 +64,7 @@ async function decideAnew(
   return { ...facts, result };
 }
 
-/** Returns the facts before the request is checked. */
-function nothingKnown(caller: Caller | null): OutcomeFacts {
-  return { caller, rate: null, reached_model: false };
-}
-
 /** Returns null, because the model's refusal is no failure of its release. */
 function expectedRefusal(): null {
   return null;
-}
-
-/** Returns the answer of an earlier call once the rate limits let this one in; it costs nothing. */
-async function replay(
-  services: DecisionServices,
-  call: DecisionCall,
-  caller: KnownCaller,
-  { decision, unread }: Replay,
-): Promise<DecisionOutcome> {
-  const { model, mode } = decision;
-  const facts: OutcomeFacts = { ...nothingKnown(caller), asked: { model, mode } };
-  const refusal = await admitReplay(services, call, caller, facts);
-  if (refusal !== null) return { ...facts, result: refusal };
-  return { ...facts, ...unread, result: decision, is_replayed: true };
 }
