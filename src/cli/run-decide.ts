@@ -11,7 +11,7 @@ import { Refusal } from '../errors/errors.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
-import type { Answer } from '../questions/answer.ts';
+import type { Answer } from '../questions/question.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import type { DataOptions } from './command.ts';
 import { CommandFailed, inOneSentence } from './command-failed.ts';

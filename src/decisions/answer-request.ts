@@ -5,7 +5,7 @@ import {
   type SchedulePlan,
 } from '../../native/engine.ts';
 import { JsonObject } from '../json/json-value.ts';
-import { answerFrom } from '../questions/answer.ts';
+import { answerFrom } from '../questions/question.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { notAsked } from './batch/admission.ts';
 import type { Decided, HeldRequest, OutcomeFacts } from './call.ts';

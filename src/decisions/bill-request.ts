@@ -1,7 +1,7 @@
 import { cost_micros, dollarsOf } from '../contract/money.ts';
 import { ERRORS } from '../errors/errors.ts';
 import { inBackground, reported } from '../problems/problems.ts';
-import { numbersOf } from '../questions/answer.ts';
+import { numbersOf } from '../questions/question.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import type { UsageRow } from '../store/usage-row.ts';
 import { mostTokensOf } from './admit-request.ts';

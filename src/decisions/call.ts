@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import type { RateStatus } from '../limits/rate-status.ts';
 import type { TokenReservation } from '../limits/rate-windows.ts';
 import type { RequestSpan } from '../observability/tracing.ts';
-import type { WrittenAnswer } from '../questions/answer.ts';
+import type { WrittenAnswer } from '../questions/question.ts';
 import type { ServedModel } from '../served-models/models.ts';
 import type { Hold } from '../store/hold.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';

@@ -5,7 +5,7 @@ import { claimOf, IDEMPOTENCY_KEY_LENGTH_MAX, type IdempotentRequest } from '../
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { inStep } from '../observability/tracing.ts';
 import { reported } from '../problems/problems.ts';
-import { answerOfNumbers } from '../questions/answer.ts';
+import { answerOfNumbers } from '../questions/question.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';

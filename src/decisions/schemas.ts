@@ -1,8 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { IDEMPOTENCY_KEY_LENGTH_MAX } from '../idempotency/claim.ts';
 import type { Written } from '../json/written.ts';
-import { AnswerSchema } from '../questions/answer.ts';
-import { MODES, QuestionSchema } from '../questions/question.ts';
+import { AnswerSchema, MODES, QuestionSchema } from '../questions/question.ts';
 import { AnyKey } from '../questions/question-fields.ts';
 
 /**

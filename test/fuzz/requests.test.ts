@@ -10,7 +10,7 @@ import {
   DecisionResponseSchema,
   SystemOneRequestSchema,
 } from '../../src/decisions/schemas.ts';
-import type { Answer } from '../../src/questions/answer.ts';
+import type { Answer } from '../../src/questions/question.ts';
 import { expectAnyError } from '../contract/expectations.ts';
 import { STATUS_OF_CODE } from '../contract/spec.ts';
 import { propertySeed } from '../ledger/support.ts';

@@ -3,8 +3,9 @@ import { Value } from '@sinclair/typebox/value';
 import fc from 'fast-check';
 import { JsonObject } from '../../src/json/json-value.ts';
 import { writeJson } from '../../src/json/write-json.ts';
-import { AnswerSchema, answerFrom } from '../../src/questions/answer.ts';
 import {
+  AnswerSchema,
+  answerFrom,
   classesOf,
   classProbabilities,
   parseQuestion,

@@ -1,6 +1,6 @@
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
-import type { WrittenAnswer } from '../../questions/answer.ts';
 import { largest } from '../../questions/probabilities.ts';
+import type { WrittenAnswer } from '../../questions/question.ts';
 import { unreadFields } from '../ignored-fields.ts';
 import { DecisionRefusal } from '../refusal.ts';
 import type { WrittenDecision } from '../schemas.ts';
