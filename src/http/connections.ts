@@ -50,7 +50,7 @@ export interface Connection {
  */
 export class Connections {
   readonly #open = new Set<Connection>();
-  /** Under TLS two sockets share one. */
+  /** The connection of each socket; under TLS two share one. */
   readonly #of_socket = new WeakMap<object, Connection>();
   /**
    * The connections of unknown clients that wait for a request, a body or the reading of a response, longest

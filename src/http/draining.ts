@@ -3,7 +3,7 @@ import { Refusal } from '../errors/errors.ts';
 /** The `Retry-After` in seconds: a restarted service answers by then. */
 const RETRY_AFTER_S = 5;
 
-/** Aborted when a stop begins: running requests are finished, and new ones are refused. */
+/** Its signal is aborted when a stop begins: running requests are finished, and new ones are refused. */
 export type Draining = Pick<AbortController, 'signal'>;
 
 /**
