@@ -197,8 +197,8 @@ export function sendReads(connection: Connection, asked: readonly AskedWrite[]):
   const locked = ask<OrganizationRow>(LOCK_ORGANIZATIONS, [...organizations]);
   const of_projects = ask<ProjectRow>(READ_PROJECTS, [...projects.values()]);
   const of_months = ask<MonthRow>(READ_MONTHS, [...months.values()]);
-  const holds = ask<HoldRow>(READ_HOLDS, entries);
-  const placed = ask<HoldRow>(READ_PLACED, doubtful);
+  const holds = ask<HoldEntryRow>(READ_HOLDS, entries);
+  const placed = ask<HoldEntryRow>(READ_PLACED, doubtful);
   const claimed = ask<ClaimRow>(READ_CLAIMS, claims);
   const kept = ask<KeptRow>(READ_KEPT_BYTES, [...keeping]);
   return {
@@ -271,13 +271,16 @@ interface MonthRow extends CountedMonth {
   readonly spent_micros: string;
   readonly held_micros: string;
 }
-interface HoldRow {
+/** The columns of a hold's entry. */
+export interface HoldRow {
   readonly id: string;
   readonly organization_id: string;
   readonly project_id: string;
   readonly month: string;
   readonly api_key_id: string | null;
   readonly held_delta_micros: string;
+}
+interface HoldEntryRow extends HoldRow {
   readonly request_id: string;
   readonly ended_by: string | null;
 }
@@ -318,19 +321,12 @@ function keyOf({ api_key_id, api_key: name, monthly_limit_micros }: ProjectRow) 
   return [[api_key_id, { name, monthly_limit_micros: numberOrNull(monthly_limit_micros) }] as const];
 }
 
-function entryOf(row: HoldRow): HoldEntry {
-  return { ...openHoldOf(row), ended_by: row.ended_by };
+function entryOf(row: HoldEntryRow): HoldEntry {
+  return { ...holdOf(row), ended_by: row.ended_by };
 }
 
 /** Returns the hold of an entry. */
-export function openHoldOf(row: {
-  readonly id: string;
-  readonly organization_id: string;
-  readonly project_id: string;
-  readonly month: string;
-  readonly api_key_id: string | null;
-  readonly held_delta_micros: string;
-}): Hold {
+export function holdOf(row: HoldRow): Hold {
   const { id, organization_id, project_id, month, api_key_id, held_delta_micros } = row;
   return {
     entry_id: Number(id),

@@ -2,7 +2,7 @@ import type { ReservedSQL, SQL } from 'bun';
 import { MS_PER_S } from '../../src/time/clock.ts';
 import { SchemaRefused } from '../schema-state.ts';
 import { executorOn, type PgDb } from './connection.ts';
-import { openHoldOf } from './ledger-statements.ts';
+import { type HoldRow, holdOf } from './ledger-statements.ts';
 import { Forbidden, writeLedger } from './ledger-transaction.ts';
 import { LEASE_AGE_S, LEASE_S } from './living-nodes.ts';
 import { knownMigrations, schemaState } from './migrate.ts';
@@ -323,7 +323,7 @@ export class NodeLease {
       );
       if (holds.length === 0) return { released, is_done: true };
       const releases = holds.map((row) => ({
-        write: { kind: 'release', hold: openHoldOf(row), usage: null } as const,
+        write: { kind: 'release', hold: holdOf(row), usage: null } as const,
         is_doubtful: false,
         is_abandoned: false,
       }));
@@ -347,13 +347,7 @@ export class NodeLease {
   }
 }
 
-interface OpenHoldRow {
-  readonly id: string;
-  readonly organization_id: string;
-  readonly project_id: string;
-  readonly month: string;
-  readonly api_key_id: string | null;
-  readonly held_delta_micros: string;
+interface OpenHoldRow extends HoldRow {
   readonly process_id: string | null;
 }
 

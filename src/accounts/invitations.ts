@@ -36,13 +36,7 @@ export interface SentInvitation {
 }
 
 /** An invitation, as the holder of its link reads it before accepting. */
-export interface OfferedInvitation {
-  readonly organization_id: string;
-  readonly organization_name: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly expires_at_ms: number;
-}
+export type OfferedInvitation = Omit<SentInvitation, 'id' | 'is_trusted' | 'token'>;
 
 /**
  * Invites an address into an organization for 7 days: owners with any role, admins with any but owner. An earlier open

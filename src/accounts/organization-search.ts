@@ -3,7 +3,7 @@ import type { AccountContext } from '../access/context.ts';
 import { AccountError } from '../access/errors.ts';
 import { requireOperator } from '../access/permissions.ts';
 import { limitsFor, type TierLimits, tierInForce } from '../contract/tiers.ts';
-import type { FoundOrganization } from '../store/account-records.ts';
+import type { FoundOrganization, Organization } from '../store/account-records.ts';
 
 /** The most organizations of one page. */
 export const ORGANIZATIONS_PAGE_MAX = 100;
@@ -16,10 +16,7 @@ export interface OrganizationOverview extends FoundOrganization {
 }
 
 /** The last organization of a page. */
-export interface OrganizationCursor {
-  readonly id: string;
-  readonly created_at_ms: number;
-}
+export type OrganizationCursor = Pick<Organization, 'id' | 'created_at_ms'>;
 
 /**
  * Returns a page of the organizations, newest first (operator only). A text must be part of the name, the id

@@ -107,11 +107,7 @@ export function nextTier(standing: TierStanding, now_ms: number): NextTier | nul
 }
 
 /** The operator's limits for one organization; null where the tier's own value applies. */
-export interface DedicatedLimits {
-  readonly requests_per_minute: number | null;
-  readonly tokens_per_minute: number | null;
-  readonly questions_per_request: number | null;
-}
+export type DedicatedLimits = { readonly [Limit in keyof TierLimits]: TierLimits[Limit] | null };
 
 /** Returns the limits in force: the tier's, except for dedicated ones. Null without API access (Tier 0). */
 export function limitsFor(tierNumber: number, dedicated: DedicatedLimits): TierLimits | null {

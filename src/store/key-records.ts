@@ -1,4 +1,4 @@
-import type { TierStanding } from '../contract/tiers.ts';
+import type { DedicatedLimits, TierStanding } from '../contract/tiers.ts';
 
 /** A new key, whose secret is stored only as a hash. */
 export interface NewKey {
@@ -54,29 +54,29 @@ export interface KeyFilter {
 }
 
 /** The facts that decide who may change a key. */
-export interface KeyOwner {
-  readonly organization_id: string;
-  readonly project_id: string;
-  readonly name: string;
-  readonly created_by_user_id: string | null;
-  readonly revoked_at_ms: number | null;
-  readonly expires_at_ms: number | null;
+export interface KeyOwner
+  extends Pick<
+    ListedKey,
+    | 'organization_id'
+    | 'project_id'
+    | 'name'
+    | 'created_by_user_id'
+    | 'revoked_at_ms'
+    | 'expires_at_ms'
+    | 'monthly_limit_micros'
+  > {
   /** The first of its rotations, whose limit applies; itself for a key that replaced none. */
   readonly first_key_id: string;
-  readonly monthly_limit_micros: number | null;
 }
 
 /** An active key of an active project, with its organization's tier and dedicated limits. */
-export interface ActiveKey extends TierStanding {
+export interface ActiveKey extends TierStanding, DedicatedLimits {
   readonly key_id: string;
   /** Null for a key that replaced none. */
   readonly first_key_id: string | null;
   readonly secret_sha256: string;
   readonly project_id: string;
   readonly organization_id: string;
-  readonly requests_per_minute: number | null;
-  readonly tokens_per_minute: number | null;
-  readonly questions_per_request: number | null;
   /** The time since which the organization is suspended; null where it is not. */
   readonly suspended_at_ms: number | null;
   /** The time from which the key is refused, which may be past; null where it has no end. */
