@@ -148,15 +148,6 @@ export function requireLimit(limit_micros: number | null | undefined): void {
     throw new AccountError('invalid_amount', 'A spend limit must be $0 or more, or none.');
 }
 
-/** Renames an active project. Rejects as `changeProject` does. */
-export function renameProject(
-  context: AccountContext,
-  actor: Actor,
-  given: { readonly project_id: string; readonly name: string },
-): Promise<Project> {
-  return changeProject(context, actor, given);
-}
-
 /**
  * Returns the active projects (or, with `archived`, the archived ones) that the actor may see, oldest first.
  * They are those of one organization or of all of the actor's. Rejects with `not_found`.
@@ -209,16 +200,4 @@ export async function archiveWithKeys(
     object_id: id,
     detail: { name, keys: keys.length },
   });
-}
-
-/**
- * Sets a project's spend limit per UTC month, in micro-dollars; null for no limit. Rejects as `changeProject`
- * does.
- */
-export function setSpendLimit(
-  context: AccountContext,
-  actor: Actor,
-  given: { readonly project_id: string; readonly spend_limit_micros: number | null },
-): Promise<Project> {
-  return changeProject(context, actor, given);
 }

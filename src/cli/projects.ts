@@ -1,12 +1,6 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
-import {
-  archiveProject,
-  createProject,
-  listProjects,
-  renameProject,
-  setSpendLimit,
-} from '../accounts/projects.ts';
+import { archiveProject, changeProject, createProject, listProjects } from '../accounts/projects.ts';
 import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
@@ -66,7 +60,7 @@ export function registerProjects(program: Command): void {
     .argument('<name>')
     .action(async (text: string, name: string, options: JsonOptions) => {
       const project = await withData(options, async (context) =>
-        renameProject(context, OPERATOR, { project_id: await projectId(context, text), name }),
+        changeProject(context, OPERATOR, { project_id: await projectId(context, text), name }),
       );
       if (options.json) printJson(project);
       else printLine(`${project.id} is named ${project.name}.`);
@@ -82,7 +76,7 @@ export function registerProjects(program: Command): void {
     .action(async (text: string, limit: number | typeof NONE, options: JsonOptions) => {
       const spend_limit_micros = nullIfNone(limit);
       const project = await withData(options, async (context) =>
-        setSpendLimit(context, OPERATOR, { project_id: await projectId(context, text), spend_limit_micros }),
+        changeProject(context, OPERATOR, { project_id: await projectId(context, text), spend_limit_micros }),
       );
       if (options.json) printJson(project);
       else

@@ -20,7 +20,7 @@ import {
   renameOrganization,
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
-import { archiveProject, createProject, listProjects, setSpendLimit } from '../../src/accounts/projects.ts';
+import { archiveProject, changeProject, createProject, listProjects } from '../../src/accounts/projects.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';
@@ -191,7 +191,7 @@ describe.each(DATABASES)('accounts, $name', ({ open }) => {
       },
       {
         action: 'set a spend limit',
-        run: (a) => setSpendLimit(context, a, { project_id, spend_limit_micros: 1 }),
+        run: (a) => changeProject(context, a, { project_id, spend_limit_micros: 1 }),
         allowed: ['owner', 'admin'],
       },
       {
@@ -412,7 +412,7 @@ describe.each(DATABASES)('accounts, $name', ({ open }) => {
         'project_archived',
       );
       expect(
-        await outcome(() => setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: 1 })),
+        await outcome(() => changeProject(context, OPERATOR, { project_id, spend_limit_micros: 1 })),
       ).toBe('project_archived');
       expect(await listProjects(context, OPERATOR, { organization_id })).toEqual([]);
       expect(await listProjects(context, OPERATOR, { organization_id, archived: true })).toMatchObject([
@@ -422,13 +422,13 @@ describe.each(DATABASES)('accounts, $name', ({ open }) => {
 
     test('the spend limit can be set, be zero, and be taken away', async () => {
       for (const spend_limit_micros of [5_000_000, 0, null]) {
-        expect(await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros })).toMatchObject({
+        expect(await changeProject(context, OPERATOR, { project_id, spend_limit_micros })).toMatchObject({
           spend_limit_micros,
         });
       }
       for (const spend_limit_micros of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
         expect(
-          await outcome(() => setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros })),
+          await outcome(() => changeProject(context, OPERATOR, { project_id, spend_limit_micros })),
         ).toBe('invalid_amount');
       }
     });

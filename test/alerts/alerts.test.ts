@@ -5,7 +5,7 @@ import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import { createKey, revokeKey, rotateKey, setKeyExpiry, setKeyLimit } from '../../src/accounts/keys.ts';
 import { removeMember } from '../../src/accounts/members.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
-import { archiveProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { archiveProject, changeProject } from '../../src/accounts/projects.ts';
 import { setCreditAlert } from '../../src/alerts/credit-alert.ts';
 import { LimitRefusals } from '../../src/alerts/limit-refusals.ts';
 import { markAlertsRead, receivedAlerts } from '../../src/alerts/received.ts';
@@ -114,7 +114,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       kind: 'spend_limit_near',
       to: PAYERS,
       begin: async () => {
-        await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
+        await changeProject(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
         await setSpent(8 * DOLLAR);
       },
       facts: { subject_name: 'Default', amount_micros: 8 * DOLLAR, limit_micros: 10 * DOLLAR },
@@ -125,11 +125,11 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       kind: 'spend_limit_reached',
       to: PAYERS,
       begin: async () => {
-        await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
+        await changeProject(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
         await setSpent(9_950_000);
       },
       facts: { subject_name: 'Default', amount_micros: 9_950_000, limit_micros: 10 * DOLLAR },
-      end: () => setSpendLimit(context, owner(), { project_id, spend_limit_micros: 100 * DOLLAR }),
+      end: () => changeProject(context, owner(), { project_id, spend_limit_micros: 100 * DOLLAR }),
     },
     {
       kind: 'key_spend_limit_near',
@@ -226,16 +226,16 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     await setCredit(-1);
     await setSpent(5 * DOLLAR);
     await run();
-    await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 0 });
+    await changeProject(context, owner(), { project_id, spend_limit_micros: 0 });
     await run();
-    await setSpendLimit(context, owner(), { project_id, spend_limit_micros: DOLLAR });
+    await changeProject(context, owner(), { project_id, spend_limit_micros: DOLLAR });
     await archiveProject(context, owner(), project_id);
     await run();
     expect(await kindsOf(owner())).toEqual([]);
   });
 
   test('below 80% nothing, from 80% one alert, and at the limit the other', async () => {
-    await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
+    await changeProject(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
     const seen: unknown[] = [];
     for (const spent of [8 * DOLLAR - 1, 8 * DOLLAR, 9_949_999, 9_950_000, 10 * DOLLAR]) {
       await setSpent(spent);
@@ -248,7 +248,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
   });
 
   test('a request that costs more than is left of a limit makes it reached, once, until the month ends', async () => {
-    await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
+    await changeProject(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
     await setSpent(6 * DOLLAR);
     // Others were under way, which held what was left.
     await runAfterRefusals([project_id, 4 * DOLLAR]);
@@ -279,7 +279,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     const { id: key_id } = await limitedKey();
     const { id: newer } = await rotateKey(context, owner(), { key_id, overlap_ms: DAY_MS });
     // The project's own limit is compared with what all of its keys spent.
-    await setSpendLimit(context, owner(), { project_id, spend_limit_micros: 20 * DOLLAR });
+    await changeProject(context, owner(), { project_id, spend_limit_micros: 20 * DOLLAR });
     await setSpent(8 * DOLLAR, key_id);
     await setSpent(7_999_999);
     await run();

@@ -20,7 +20,7 @@ import {
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
 import { notePasskey, removePasskeys } from '../../src/accounts/passkeys.ts';
-import { archiveProject, createProject, renameProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { archiveProject, changeProject, createProject } from '../../src/accounts/projects.ts';
 import { noteSecondFactor, removeSecondFactor } from '../../src/accounts/second-factors.ts';
 import { setCreditAlert } from '../../src/alerts/credit-alert.ts';
 import { AUDIT_LOG_ACTIONS, type AuditLogAction, SERVICE_ACTIONS } from '../../src/audit-log/actions.ts';
@@ -232,7 +232,7 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
     may: MANAGERS,
   },
   'project.rename': {
-    act: ({ context, project_id }, actor) => renameProject(context, actor, { project_id, name: 'New' }),
+    act: ({ context, project_id }, actor) => changeProject(context, actor, { project_id, name: 'New' }),
     may: MANAGERS,
   },
   'project.archive': {
@@ -241,7 +241,7 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
   },
   'project.spend_limit': {
     act: ({ context, project_id }, actor) =>
-      setSpendLimit(context, actor, { project_id, spend_limit_micros: 5 }),
+      changeProject(context, actor, { project_id, spend_limit_micros: 5 }),
     may: MANAGERS,
   },
   'key.create': {
@@ -542,8 +542,8 @@ test('what changes nothing leaves no entry', async () => {
   await revokeKey(context, OPERATOR, key_id);
   const before = entries().length;
   await renameOrganization(context, OPERATOR, { organization_id, name: 'Acme' });
-  await renameProject(context, OPERATOR, { project_id, name: 'Default' });
-  await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: null });
+  await changeProject(context, OPERATOR, { project_id, name: 'Default' });
+  await changeProject(context, OPERATOR, { project_id, spend_limit_micros: null });
   await changeRole(context, OPERATOR, { organization_id, user_id: member.user_id, role: 'reader' });
   await revokeKey(context, OPERATOR, key_id);
   await setSuspended(context, OPERATOR, { organization_id, is_suspended: false });

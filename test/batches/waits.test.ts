@@ -2,7 +2,7 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { revokeKey, setKeyLimit } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
@@ -259,7 +259,7 @@ describe('a batch that cannot be paid for ends with the line to go on with', () 
     const account = await addRichlyLimited(service, 1_000_000);
     const { project_id } = account;
     const limit = (spend_limit_micros: number | null) =>
-      setSpendLimit(service.accounts, OPERATOR, { project_id, spend_limit_micros });
+      changeProject(service.accounts, OPERATOR, { project_id, spend_limit_micros });
     await limit(505);
     const spent = await expectOnce(service, account, 'project_spend_limit', () => limit(null));
     expect((await booksOf(service, account)).credit_micros).toBe(1_000_000 - spent);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
 import {
@@ -157,7 +157,7 @@ const BREAKS: Readonly<Record<string, Break>> = {
     param: null,
     apply: (draft) => {
       draft.preparations.push(({ project_id }) =>
-        setSpendLimit(service.accounts, OPERATOR, { project_id, spend_limit_micros: 0 }),
+        changeProject(service.accounts, OPERATOR, { project_id, spend_limit_micros: 0 }),
       );
     },
   },

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
 import { exportUsage } from '../../src/usage/export.ts';
 import { type Around, intercepted } from '../support/faults.ts';
@@ -169,7 +169,7 @@ describe('Usage record', () => {
     await setTierSettings(service.accounts, OPERATOR, limited.organization_id, { requests_per_minute: 1 });
     await expectDecision(await ask(service, limited.key));
     const spent = await addAccount(service);
-    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    await changeProject(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     const poor = await addAccount(service, { credit_dollars: 0, tier: 1 });
     const tier0 = await addAccount(service, { credit_dollars: 0 });
     const rich = await addAccount(service);

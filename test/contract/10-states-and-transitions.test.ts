@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { readOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
-import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { archiveProject, changeProject, createProject } from '../../src/accounts/projects.ts';
 import { creditByHand, refundByHand } from '../../src/payments/credit.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
 import { MovableClock } from '../support/clock.ts';
@@ -232,7 +232,7 @@ describe('Credit hold for one request', () => {
 
   test('the hold would take the project over its monthly limit: 429 project_spend_limit, nothing runs', async () => {
     const account = await addAccount(service);
-    await setSpendLimit(service.accounts, OPERATOR, {
+    await changeProject(service.accounts, OPERATOR, {
       project_id: account.project_id,
       spend_limit_micros: 3,
     });
@@ -269,7 +269,7 @@ describe('Credit hold for one request', () => {
     const poor = await addAccount(service, { credit_dollars: 0, tier: 1 });
     await expectError(await ask(service, poor.key, { questions }), 'insufficient_credit');
     const spent = await addAccount(service);
-    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    await changeProject(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     await expectError(await ask(service, spent.key, { questions }), 'project_spend_limit');
   });
 
@@ -293,7 +293,7 @@ describe('Credit hold for one request', () => {
       name: 'Second',
     });
     const second = await createKey(service.accounts, OPERATOR, { project_id, name: 'Second' });
-    await setSpendLimit(service.accounts, OPERATOR, {
+    await changeProject(service.accounts, OPERATOR, {
       project_id: account.project_id,
       spend_limit_micros: 0,
     });

@@ -3,7 +3,7 @@ import { EvaluationFailed } from '../../native/engine.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { setKeyLimit } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import { MovableClock } from '../support/clock.ts';
 import { type Around, intercepted, withoutTable } from '../support/faults.ts';
 import { closeAudited } from '../support/money.ts';
@@ -116,7 +116,7 @@ describe('Other errors carry only x-request-id', () => {
     const poor = await addAccount(service, { credit_dollars: 0, tier: 1 });
     await expectBare(await ask(service, poor.key), 'insufficient_credit');
     const spent = await addAccount(service);
-    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    await changeProject(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     await expectBare(await ask(service, spent.key), 'project_spend_limit');
     const limited = await addAccount(service);
     await setKeyLimit(service.accounts, OPERATOR, { key_id: limited.key_id, monthly_limit_micros: 0 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
-import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
@@ -23,7 +23,7 @@ describe('Charging and retry rules', () => {
     const { usage } = await expectDecision(await ask(service, probe.key));
     const cost_micros = Math.round(usage.cost_usd * 1e6);
     const account = await addAccount(service);
-    await setSpendLimit(service.accounts, OPERATOR, {
+    await changeProject(service.accounts, OPERATOR, {
       project_id: account.project_id,
       spend_limit_micros: 2 * cost_micros + cost_micros - 1,
     });
@@ -40,7 +40,7 @@ describe('Charging and retry rules', () => {
   test('3. or until the limit is raised or taken away, at once', async () => {
     const account = await addAccount(service);
     const setLimit = (spend_limit_micros: number | null) =>
-      setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros });
+      changeProject(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros });
     await setLimit(0);
     await expectError(await ask(service, account.key), 'project_spend_limit');
     await setLimit(1_000_000);

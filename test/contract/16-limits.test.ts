@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { createProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject, createProject } from '../../src/accounts/projects.ts';
 import { creditByHand, topUpRange } from '../../src/payments/credit.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
@@ -199,7 +199,7 @@ describe('Requests per minute', () => {
   test('counted: requests refused for the spend limit, for credit, for TPM, and those that the model fails', async () => {
     const remainingAfter = async (account: TestAccount, refused: () => Promise<unknown>) => {
       await refused();
-      await setSpendLimit(service.accounts, OPERATOR, {
+      await changeProject(service.accounts, OPERATOR, {
         project_id: account.project_id,
         spend_limit_micros: null,
       });
@@ -208,7 +208,7 @@ describe('Requests per minute', () => {
       return response.headers.get('x-ratelimit-remaining-requests');
     };
     const spent = await addAccount(service);
-    await setSpendLimit(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
+    await changeProject(service.accounts, OPERATOR, { project_id: spent.project_id, spend_limit_micros: 0 });
     expect(
       await remainingAfter(spent, async () =>
         expectError(await ask(service, spent.key), 'project_spend_limit'),
@@ -262,7 +262,7 @@ describe('Tokens per minute', () => {
     const rejected = { questions: { q: { type: 'noul', criteria: 'no object' } } };
     await expectError(await ask(service, account.key, rejected), 'invalid_request', 'questions.q.criteria');
     const setLimit = (spend_limit_micros: number | null) =>
-      setSpendLimit(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros });
+      changeProject(service.accounts, OPERATOR, { project_id: account.project_id, spend_limit_micros });
     await setLimit(0);
     await expectError(await ask(service, account.key), 'project_spend_limit');
     await setLimit(null);
@@ -423,7 +423,7 @@ describe('Windows', () => {
 describe('Spend limits', () => {
   test('are separate from rate limits and reserve no credit', async () => {
     const account = await addAccount(service, { credit_dollars: 0, tier: 1 });
-    await setSpendLimit(service.accounts, OPERATOR, {
+    await changeProject(service.accounts, OPERATOR, {
       project_id: account.project_id,
       spend_limit_micros: 5_000_000,
     });

@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import fc from 'fast-check';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import {
   DecisionRequestSchema,
   type DecisionResponse,
@@ -36,7 +36,7 @@ beforeAll(async () => {
   for (const { organization_id } of [paying, barred]) {
     await setTierSettings(service.accounts, OPERATOR, organization_id, unlimited);
   }
-  await setSpendLimit(service.accounts, OPERATOR, { project_id: barred.project_id, spend_limit_micros: 0 });
+  await changeProject(service.accounts, OPERATOR, { project_id: barred.project_id, spend_limit_micros: 0 });
 });
 afterAll(() => closeAudited(service));
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, rotateKey, setKeyLimit } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { setSpendLimit } from '../../src/accounts/projects.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
 import { type ErrorBody, expectAnyError, expectDecision } from '../contract/expectations.ts';
 import { closeAudited } from '../support/money.ts';
@@ -142,7 +142,7 @@ describe('a refusal says what to change', () => {
 
   test('project_spend_limit: the project and its limit', async () => {
     const { key, project_id } = await addAccount(service);
-    await setSpendLimit(service.accounts, OPERATOR, { project_id, spend_limit_micros: 0 });
+    await changeProject(service.accounts, OPERATOR, { project_id, spend_limit_micros: 0 });
     expect(await errorOf(await post(service, key, SMALL_REQUEST))).toMatchObject({
       code: 'project_spend_limit',
       message:

@@ -25,7 +25,7 @@ import { invite } from '../../src/accounts/invitations.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/accounts/keys.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { createOrganization, setSuspended, setTierSettings } from '../../src/accounts/organizations.ts';
-import { archiveProject, createProject, setSpendLimit } from '../../src/accounts/projects.ts';
+import { archiveProject, changeProject, createProject } from '../../src/accounts/projects.ts';
 import { recalculateTiers } from '../../src/accounts/tier-changes.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
@@ -213,7 +213,7 @@ class History extends TemporaryDatabase {
         return await this.#request(step);
       case 'limits': {
         const { organization_id, project_id } = this.#project(step.pick);
-        await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: step.amount });
+        await changeProject(context, OPERATOR, { project_id, spend_limit_micros: step.amount });
         await setTierSettings(context, OPERATOR, organization_id, { minimum_tier: step.pick % 6 });
         await setSuspended(context, OPERATOR, { organization_id, is_suspended: step.pick % 2 === 0 });
         return;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { setTierSettings } from '../../../src/accounts/organizations.ts';
-import { setSpendLimit } from '../../../src/accounts/projects.ts';
+import { changeProject } from '../../../src/accounts/projects.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { expectDecision, expectError } from '../../contract/expectations.ts';
 import { chromiumPath } from '../../support/chromium.ts';
@@ -103,7 +103,7 @@ describe.skipIf(program === null)('alerts in the console', () => {
     const limited = await keyWith(limit_micros);
     await expectDecision(await ask(made.service, limited));
     await expectError(await ask(made.service, limited), 'api_key_spend_limit');
-    await setSpendLimit(accounts, OPERATOR, { project_id, spend_limit_micros: 2 * limit_micros });
+    await changeProject(accounts, OPERATOR, { project_id, spend_limit_micros: 2 * limit_micros });
     await expectError(await ask(made.service, free), 'project_spend_limit');
     await run();
     await run();

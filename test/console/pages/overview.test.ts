@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
-import { createProject, setSpendLimit } from '../../../src/accounts/projects.ts';
+import { changeProject, createProject } from '../../../src/accounts/projects.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { spend } from '../../payments/support.ts';
 import { chromiumPath } from '../../support/chromium.ts';
@@ -118,7 +118,7 @@ describe.skipIf(program === null)('the start of the console', () => {
     for (const [name, spend_limit_micros, cost_micros] of projects) {
       const { id: project_id } = await createProject(context, OPERATOR, { organization_id, name });
       await spend({ context, db, organization_id, project_id }, cost_micros);
-      await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros });
+      await changeProject(context, OPERATOR, { project_id, spend_limit_micros });
     }
     await using opened = await visit(browser, made, overviewPath(dave), { person: dave, view: DESKTOP });
     const { page } = opened;
@@ -183,7 +183,7 @@ describe.skipIf(program === null)('the start of the console', () => {
       if (state === 'used') {
         for (const cost_micros of [1_250, 98_000, 430_000])
           await spend({ context, db, organization_id, project_id }, cost_micros);
-        await setSpendLimit(context, OPERATOR, { project_id, spend_limit_micros: 600_000 });
+        await changeProject(context, OPERATOR, { project_id, spend_limit_micros: 600_000 });
       }
       for (const view of PAGE_VIEWS) {
         await using opened = await visit(browser, made, overviewPath(erin), { person: erin, view });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
-import { archiveProject, createProject, setSpendLimit } from '../../../src/accounts/projects.ts';
+import { archiveProject, changeProject, createProject } from '../../../src/accounts/projects.ts';
 import { monthOf } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
@@ -145,7 +145,7 @@ describe.skipIf(program === null)('the page of projects', () => {
     ] as const;
     for (const [name, spent_micros, spend_limit_micros] of amounts) {
       const { id: project_id } = await createProject(accounts, OPERATOR, { organization_id, name });
-      await setSpendLimit(accounts, OPERATOR, { project_id, spend_limit_micros });
+      await changeProject(accounts, OPERATOR, { project_id, spend_limit_micros });
       await createKey(accounts, OPERATOR, { project_id, name: 'Server' });
       spend(project_id, spent_micros);
     }
