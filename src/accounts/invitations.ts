@@ -8,7 +8,7 @@ import { sameHash, secretHash } from '../hashing/secret-hash.ts';
 import type { Invitation, ListedInvitation } from '../store/invitation-records.ts';
 import type { Records } from '../store/store.ts';
 import { DAY_MS } from '../time/clock.ts';
-import { requireMayTouch } from './members.ts';
+import { requireFirstIsOwner, requireMayTouch } from './members.ts';
 import { checkedEmail } from './names.ts';
 import { readOrganization } from './organizations.ts';
 
@@ -249,16 +249,6 @@ async function requireNoMember(
   const user = await accounts.findUserByEmail(email);
   if (user !== undefined && (await accounts.roleOf({ organization_id, user_id: user.id })) !== null) {
     throw new AccountError('already_member');
-  }
-}
-
-async function requireFirstIsOwner(
-  { accounts }: Pick<Records, 'accounts'>,
-  organization_id: string,
-  role: Role,
-): Promise<void> {
-  if (role !== 'owner' && (await accounts.countMembers(organization_id)) === 0) {
-    throw new AccountError('invalid_role');
   }
 }
 

@@ -5,6 +5,7 @@ import { permits, requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { secretHash } from '../hashing/secret-hash.ts';
 import type { KeyOwner, ListedKey } from '../store/key-records.ts';
+import type { Records } from '../store/store.ts';
 import { DAY_MS } from '../time/clock.ts';
 import { monthOf } from '../time/month.ts';
 import { keyDisplayPrefix } from './key-format.ts';
@@ -158,10 +159,7 @@ export function revokeKey(
 ): Promise<{ readonly revoked_at_ms: number }> {
   const { store, clock } = context;
   return store.transaction(async (records) => {
-    const key = await records.keys.findOwner(key_id);
-    if (key === undefined || !(await permits(records, actor, key.organization_id, 'see'))) {
-      throw new AccountError('not_found', 'There is no such API key.');
-    }
+    const key = await seenKey(records, actor, key_id);
     const isCreator = actor.kind === 'user' && key.created_by_user_id === actor.user_id;
     if (!isCreator) await requirePermission(records, actor, key.organization_id, 'revoke_any_key');
     if (key.revoked_at_ms !== null) return { revoked_at_ms: key.revoked_at_ms };
@@ -186,9 +184,9 @@ export function setKeyExpiry(
   { key_id, expires_at_ms }: { readonly key_id: string; readonly expires_at_ms: number | null },
 ): Promise<void> {
   return inTransaction(context, async (transaction) => {
-    await requireChangeable(transaction, actor, key_id);
+    const { organization_id } = await requireChangeable(transaction, actor, key_id);
     requireExpiry(expires_at_ms, transaction.clock.now_ms());
-    await writeExpiry(transaction, actor, key_id, expires_at_ms);
+    await writeExpiry(transaction, actor, { key_id, organization_id, expires_at_ms });
   });
 }
 
@@ -242,7 +240,7 @@ export function rotateKey(
       });
     } else {
       const ends_at_ms = Math.min(expires_at_ms ?? Number.POSITIVE_INFINITY, now_ms + overlap_ms);
-      await writeExpiry(transaction, actor, key_id, ends_at_ms);
+      await writeExpiry(transaction, actor, { key_id, organization_id, expires_at_ms: ends_at_ms });
     }
     return insertKey(transaction, actor, { project_id, name }, replaced);
   });
@@ -251,18 +249,29 @@ export function rotateKey(
 async function writeExpiry(
   { records, clock }: Transaction,
   actor: Actor,
-  key_id: string,
-  expires_at_ms: number | null,
+  given: { readonly key_id: string; readonly organization_id: string; readonly expires_at_ms: number | null },
 ): Promise<void> {
+  const { key_id, organization_id, expires_at_ms } = given;
   await records.keys.setExpiry(key_id, expires_at_ms);
-  const owner = await records.keys.findOwner(key_id);
-  if (owner === undefined) throw new AccountError('not_found', 'There is no such API key.');
   await recordAct(records, { clock }, actor, {
     action: 'key.expiry',
-    organization_id: owner.organization_id,
+    organization_id,
     object_id: key_id,
     detail: { expires_at_ms },
   });
+}
+
+/** Returns a key of an organization that the actor may see. Rejects with `not_found`. */
+async function seenKey(
+  records: Pick<Records, 'accounts' | 'keys'>,
+  actor: Actor,
+  key_id: string,
+): Promise<KeyOwner> {
+  const key = await records.keys.findOwner(key_id);
+  if (key === undefined || !(await permits(records, actor, key.organization_id, 'see'))) {
+    throw new AccountError('not_found', 'There is no such API key.');
+  }
+  return key;
 }
 
 /** Returns a key that works and that the actor may change. Rejects with `not_found`, `permission_denied`, `key_ended`. */
@@ -271,10 +280,7 @@ async function requireChangeable(
   actor: Actor,
   key_id: string,
 ): Promise<KeyOwner> {
-  const key = await records.keys.findOwner(key_id);
-  if (key === undefined || !(await permits(records, actor, key.organization_id, 'see'))) {
-    throw new AccountError('not_found', 'There is no such API key.');
-  }
+  const key = await seenKey(records, actor, key_id);
   const isCreator = actor.kind === 'user' && key.created_by_user_id === actor.user_id;
   const permission = isCreator ? 'create_keys' : 'revoke_any_key';
   await requirePermission(records, actor, key.organization_id, permission);

@@ -44,6 +44,17 @@ export async function requireMayTouch(
   }
 }
 
+/** Rejects with `invalid_role` unless the role is an owner's or the organization has a member. */
+export async function requireFirstIsOwner(
+  { accounts }: Accounts,
+  organization_id: string,
+  role: Role,
+): Promise<void> {
+  if (role !== 'owner' && (await accounts.countMembers(organization_id)) === 0) {
+    throw new AccountError('invalid_role');
+  }
+}
+
 async function existingRole({ accounts }: Accounts, member: MemberRef): Promise<Role> {
   const role = await accounts.roleOf(member);
   if (role === null) throw new AccountError('not_found', 'This user is not a member of the organization.');
@@ -77,8 +88,7 @@ export function addMember(
     await requireMayTouch(records, actor, organization_id, role);
     if (!(await isUser(records, user_id))) throw new AccountError('not_found', 'There is no such user.');
     if ((await accounts.roleOf(given)) !== null) throw new AccountError('already_member');
-    if (role !== 'owner' && (await accounts.countMembers(organization_id)) === 0)
-      throw new AccountError('invalid_role');
+    await requireFirstIsOwner(records, organization_id, role);
     await accounts.insertMember({ organization_id, user_id, role, created_at_ms: clock.now_ms() });
     await recordAct(records, context, actor, {
       action: 'member.add',
