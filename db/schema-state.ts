@@ -13,6 +13,11 @@ export class SchemaRefused extends Error {
 /** `new` has no table at all; `older` lacks some of the migrations that this program knows. */
 export type SchemaState = 'new' | 'older' | 'current';
 
+/** Returns the time of the newest migration. The program that knows them is not older than that. */
+export function newestMigration_ms(known: Migrations): number {
+  return Math.max(0, ...known.map(({ folderMillis }) => folderMillis));
+}
+
 /** An applied migration. */
 export interface AppliedMigration {
   readonly hash: string;

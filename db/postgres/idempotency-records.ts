@@ -28,7 +28,7 @@ export class PostgresIdempotencyRecords implements IdempotencyRecords {
         ),
       );
     if (row === undefined) return undefined;
-    return { body_hash: row.body_hash, kept: row.answer === null ? null : readKept(row.answer) };
+    return { body_hash: row.body_hash, kept: readKept(row.answer) };
   }
 
   /** Skips locked rows, because the ledger also deletes old answers and may have locked several. */

@@ -66,11 +66,6 @@ export async function bringUpToDate(
   });
 }
 
-/** Returns the time of this program's newest migration. The program is not older than that. */
-export function newestMigration_ms(known: Migrations = knownMigrations()): number {
-  return Math.max(0, ...known.map(({ folderMillis }) => folderMillis));
-}
-
 /** Returns the applied migrations, oldest first. */
 async function appliedMigrations(executor: Executor): Promise<readonly AppliedMigration[]> {
   if (!(await tableNames(executor)).includes(APPLIED_TABLE)) return [];

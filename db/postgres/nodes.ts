@@ -59,8 +59,7 @@ const REGISTERED = `
 
 /** Newest first, limited by the number of open holds, so that old history is not read. */
 const OPEN_HOLDS = `
-  SELECT open.id, open.organization_id, open.project_id, open.month, open.api_key_id, open.held_delta_micros,
-    open.process_id FROM (
+  SELECT open.* FROM (
     SELECT held.id, held.organization_id, held.project_id, held.month, held.api_key_id, held.held_delta_micros,
       held.process_id
     FROM ledger_entries AS held

@@ -1,10 +1,11 @@
 import type { AuditReport } from '../../src/store/audit-report.ts';
 import type { Database, ServedDatabase, ServingParts, Writer } from '../../src/store/database.ts';
 import type { MovementReader } from '../../src/store/movement-reader.ts';
+import { newestMigration_ms } from '../schema-state.ts';
 import { continueAudit, runAudit } from './audit.ts';
 import { connectPostgres, type PgConnection } from './connection.ts';
 import { consoleSecret } from './console-secret.ts';
-import { newestMigration_ms } from './migrate.ts';
+import { knownMigrations } from './migrate.ts';
 import { PostgresMovementReader } from './movement-reader.ts';
 import { lastWritten_ms } from './newest-time.ts';
 import { PostgresStore } from './postgres-store.ts';
@@ -19,7 +20,7 @@ export class PostgresDatabase implements Database {
   readonly name: string;
   readonly store: PostgresStore;
   readonly movements: MovementReader;
-  readonly newestMigration_ms = newestMigration_ms();
+  readonly newestMigration_ms = newestMigration_ms(knownMigrations());
   readonly backups = null;
 
   private constructor(

@@ -30,7 +30,7 @@ export class SqliteIdempotencyRecords implements IdempotencyRecords {
         )
         .get(api_key_id, key_hash, after_ms);
       if (row === null) return undefined;
-      return { body_hash: row.body_hash, kept: row.answer === null ? null : readKept(row.answer) };
+      return { body_hash: row.body_hash, kept: readKept(row.answer) };
     });
   }
 

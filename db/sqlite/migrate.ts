@@ -57,11 +57,6 @@ export function bringUpToDate(client: Database, known: Migrations = knownMigrati
   }
 }
 
-/** Returns the time of this program's newest migration. The program is not older than that. */
-export function newestMigration_ms(known: Migrations = knownMigrations()): number {
-  return Math.max(0, ...known.map(({ folderMillis }) => folderMillis));
-}
-
 /** Returns the applied migrations, oldest first. */
 function appliedMigrations(client: Database): readonly AppliedMigration[] {
   if (!tableNames(client).includes(APPLIED_TABLE)) return [];

@@ -3,11 +3,12 @@ import type { AuditReport } from '../../src/store/audit-report.ts';
 import type { Backups } from '../../src/store/backups.ts';
 import type { Database, ServedDatabase, ServingParts, Writer } from '../../src/store/database.ts';
 import type { MovementReader } from '../../src/store/movement-reader.ts';
+import { newestMigration_ms } from '../schema-state.ts';
 import { continueAudit, runAudit } from './audit.ts';
 import { isSound } from './check-file.ts';
 import type { Db } from './connection.ts';
 import type { GroupCommitOptions } from './group-commit.ts';
-import { newestMigration_ms } from './migrate.ts';
+import { knownMigrations } from './migrate.ts';
 import { SqliteMovementReader } from './movement-reader.ts';
 import { lastWritten_ms } from './newest-time.ts';
 import { lastWriter, noteVersion } from './program-versions.ts';
@@ -22,7 +23,7 @@ export class SqliteDatabase implements Database {
   readonly name: string;
   readonly store: SqliteStore;
   readonly movements: MovementReader;
-  readonly newestMigration_ms = newestMigration_ms();
+  readonly newestMigration_ms = newestMigration_ms(knownMigrations());
   readonly consoleSecret = null;
 
   /** `writes` bounds the waits of writes for another process's lock. */

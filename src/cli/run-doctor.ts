@@ -1,4 +1,5 @@
-import { newestMigration_ms } from '../../db/sqlite/migrate.ts';
+import { newestMigration_ms } from '../../db/schema-state.ts';
+import { knownMigrations } from '../../db/sqlite/migrate.ts';
 import {
   checkModel,
   type DeviceStatus,
@@ -229,7 +230,8 @@ function writerFinding(writer: Writer | null): Finding {
  */
 function clockFinding(past: Parameters<typeof clockWarning>[1] | null): Finding {
   const now_ms = systemClock.now_ms();
-  const warning = clockWarning(now_ms, past ?? { written_ms: null, made_ms: newestMigration_ms() });
+  const made_ms = newestMigration_ms(knownMigrations());
+  const warning = clockWarning(now_ms, past ?? { written_ms: null, made_ms });
   return warning === null
     ? { subject: 'clock', state: 'ok', detail: formatTime(now_ms) }
     : { subject: 'clock', state: 'warning', detail: warning };

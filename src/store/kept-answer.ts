@@ -34,7 +34,7 @@ export function writeKept(kept: KeptAnswer): { readonly answer: string; readonly
   return { answer, bytes: answer.length + ROW_BYTES };
 }
 
-/** Parses a stored answer. Throws for any other text. */
-export function readKept(text: string): KeptAnswer {
-  return Value.Parse(KeptAnswer, JSON.parse(text));
+/** Parses a stored answer; null where none is stored yet. Throws for any other text. */
+export function readKept(text: string | null): KeptAnswer | null {
+  return text === null ? null : Value.Parse(KeptAnswer, JSON.parse(text));
 }
