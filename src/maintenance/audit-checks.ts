@@ -1,7 +1,4 @@
-/**
- * The guarantees of a sound database, by the name of the check that finds violations. Each database checks
- * them in its own SQL (`audit.ts` of its folder in `db/`).
- */
+/** The guarantees of a sound database, by the name of the check that finds violations. */
 export const GUARANTEES = {
   file_is_sound: 'the database finds the structure of its files sound',
   balance_equals_ledger:
