@@ -102,17 +102,9 @@ export class ServedPostgresDatabase implements ServedDatabase {
       onProblem: (error) => report('rate_windows', error),
       ...(windows_time_us === undefined ? {} : { time_us: windows_time_us }),
     });
-    const usage = new PostgresUsageReader(reader.db);
-    const movements = new PostgresMovementReader(reader.db);
     this.reader = new FairReader(
-      {
-        page: usage.page.bind(usage),
-        series: usage.series.bind(usage),
-        values: usage.values.bind(usage),
-        spendByKey: usage.spendByKey.bind(usage),
-        firstAnswer_ms: usage.firstAnswer_ms.bind(usage),
-        movementLines: movements.movementLines.bind(movements),
-      },
+      new PostgresUsageReader(reader.db),
+      new PostgresMovementReader(reader.db),
       READER_CONNECTIONS,
     );
     this.history = new PostgresHistoryRuns(history.db, clock, beforeWrite);

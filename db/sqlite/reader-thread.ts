@@ -20,6 +20,7 @@ type Answer =
   | 'closed';
 
 interface Waiting {
+  readonly organization_id: string | null;
   readonly read: Read;
   readonly resolve: (result: never) => void;
   readonly reject: (error: ThreadFailed | ReadTookTooLong) => void;
@@ -53,27 +54,27 @@ export class ReaderThread implements UsageReader, MovementReader {
   }
 
   page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
-    return this.#ask({ of: 'page', filter, limit, after });
+    return this.#ask(filter.organization_id, { of: 'page', filter, limit, after });
   }
 
   series(question: SeriesQuestion): Promise<UsageSeries> {
-    return this.#ask({ of: 'series', question });
+    return this.#ask(question.organization_id, { of: 'series', question });
   }
 
   values(span: UsageSpan): Promise<UsageValues> {
-    return this.#ask({ of: 'values', span });
+    return this.#ask(span.organization_id, { of: 'values', span });
   }
 
   spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
-    return this.#ask({ of: 'spendByKey', organization_id, from_ms });
+    return this.#ask(organization_id, { of: 'spendByKey', organization_id, from_ms });
   }
 
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {
-    return this.#ask({ of: 'firstAnswer_ms', organization_id });
+    return this.#ask(organization_id, { of: 'firstAnswer_ms', organization_id });
   }
 
   movementLines(question: MovementQuestion): Promise<MovementPage> {
-    return this.#ask({ of: 'movementLines', question });
+    return this.#ask(question.organization_id, { of: 'movementLines', question });
   }
 
   /** Ends the thread after its last read. Later reads are refused. */
@@ -86,13 +87,14 @@ export class ReaderThread implements UsageReader, MovementReader {
     this.#worker = undefined;
   }
 
-  #ask<T>(read: Read): Promise<T> {
+  /** Asks the thread for a read of an organization's rows; null for those of all. */
+  #ask<T>(organization_id: string | null, read: Read): Promise<T> {
     if (this.#isClosed) return Promise.reject(new ThreadFailed('The thread that reads is closed.', []));
-    if (this.#overdue.has(organizationOf(read))) return Promise.reject(new ReadTookTooLong());
+    if (this.#overdue.has(organization_id)) return Promise.reject(new ReadTookTooLong());
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#worker ??= this.#start();
     this.#last_number += 1;
-    this.#waiting.set(this.#last_number, { read, resolve, reject });
+    this.#waiting.set(this.#last_number, { organization_id, read, resolve, reject });
     this.#tell(this.#worker, { number: this.#last_number, read });
     if (this.#waiting.size === 1) this.#watchOldest();
     return promise;
@@ -111,8 +113,7 @@ export class ReaderThread implements UsageReader, MovementReader {
     const given_up = this.#worker;
     const [oldest] = this.#waiting;
     if (given_up === undefined || oldest === undefined) return;
-    const [number, { read, reject }] = oldest;
-    const organization_id = organizationOf(read);
+    const [number, { organization_id, reject }] = oldest;
     this.#overdue.add(organization_id);
     given_up.addEventListener('close', () => this.#overdue.delete(organization_id));
     given_up.terminate();
@@ -161,22 +162,5 @@ export class ReaderThread implements UsageReader, MovementReader {
 
   #tell(worker: Worker, order: ReaderOrder): void {
     worker.postMessage(order);
-  }
-}
-
-/** Returns the organization whose usage is read; null for all. */
-function organizationOf(read: Read): string | null {
-  switch (read.of) {
-    case 'page':
-      return read.filter.organization_id;
-    case 'series':
-      return read.question.organization_id;
-    case 'values':
-      return read.span.organization_id;
-    case 'spendByKey':
-    case 'firstAnswer_ms':
-      return read.organization_id;
-    case 'movementLines':
-      return read.question.organization_id;
   }
 }

@@ -40,7 +40,7 @@ export class ServedSqliteDatabase implements ServedDatabase {
       onSettled: (holds) => log.warn('the holds that waited to be released are released', { holds }),
     });
     this.#reader = new ReaderThread(db.$client.filename);
-    this.reader = new FairReader(this.#reader, 1);
+    this.reader = new FairReader(this.#reader, this.#reader, 1);
     this.history = new HistoryThread(db.$client.filename);
     this.signIn = signInDatabase(db, this.store.outside);
     this.write = writeProbe(commits);

@@ -33,34 +33,35 @@ export class FairReader implements UsageReader, MovementReader {
   readonly #scheduler: FairScheduler;
 
   constructor(
-    private readonly reader: UsageReader & MovementReader,
+    private readonly usage: UsageReader,
+    private readonly movements: MovementReader,
     reads_at_once: number,
   ) {
     this.#scheduler = new FairScheduler(reads_at_once);
   }
 
   page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
-    return this.#scheduled(filter, () => this.reader.page(filter, limit, after));
+    return this.#scheduled(filter, () => this.usage.page(filter, limit, after));
   }
 
   series(question: SeriesQuestion): Promise<UsageSeries> {
-    return this.#scheduled(question, () => this.reader.series(question));
+    return this.#scheduled(question, () => this.usage.series(question));
   }
 
   values(span: UsageSpan): Promise<UsageValues> {
-    return this.#scheduled(span, () => this.reader.values(span));
+    return this.#scheduled(span, () => this.usage.values(span));
   }
 
   spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
-    return this.#scheduled({ organization_id }, () => this.reader.spendByKey(organization_id, from_ms));
+    return this.#scheduled({ organization_id }, () => this.usage.spendByKey(organization_id, from_ms));
   }
 
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {
-    return this.#scheduled({ organization_id }, () => this.reader.firstAnswer_ms(organization_id));
+    return this.#scheduled({ organization_id }, () => this.usage.firstAnswer_ms(organization_id));
   }
 
   movementLines(question: MovementQuestion): Promise<MovementPage> {
-    return this.#scheduled(question, () => this.reader.movementLines(question));
+    return this.#scheduled(question, () => this.movements.movementLines(question));
   }
 
   #scheduled<T>(

@@ -70,7 +70,7 @@ test('the thread answers what it was asked for before it closes, and nothing aft
 
 test('one organization with many reads delays the read of another by one of them', async () => {
   const { organization_id } = setup.account;
-  const reader = new FairReader(thread, 1);
+  const reader = new FairReader(thread, thread, 1);
   const answered: string[] = [];
   const many = Array.from({ length: 30 }, () =>
     reader.values({ organization_id }).then(() => answered.push('many')),
