@@ -1,13 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { rollUpAuditLog } from '../../src/audit-log/roll-up.ts';
-import {
-  type HistoryReport,
-  type HistoryRuns,
-  type HistoryTask,
-  WHOLE_AUDIT_EVERY_MS,
-} from '../../src/store/history-runs.ts';
+import { runHistory } from '../../src/maintenance/run-history.ts';
+import type { HistoryReport, HistoryRuns, HistoryTask } from '../../src/store/history-runs.ts';
 import { type Clock, MINUTE_MS } from '../../src/time/clock.ts';
-import { pruneUsage } from '../../src/usage/prune.ts';
 import { auditedWholeAt_ms, continueAudit } from './audit.ts';
 import type { PgDb } from './connection.ts';
 import { HISTORY_LOCK } from './locks.ts';
@@ -69,31 +63,17 @@ export class PostgresHistoryRuns implements HistoryRuns {
     });
   }
 
-  async #runNow(task: HistoryTask): Promise<HistoryReport> {
-    const { now_ms, prune_before_ms, acts_before_ms, whole = false } = task;
+  #runNow(task: HistoryTask): Promise<HistoryReport> {
     const { db, clock } = this;
-    const store = new PostgresStore(db);
     const until_ms = clock.monotonic_ms() + ROLL_UP_UNTIL_MS;
-    const isStopped = () => this.#is_stopped || clock.monotonic_ms() >= until_ms;
-    const read_whole_ms = (await auditedWholeAt_ms(db)) ?? Number.NEGATIVE_INFINITY;
-    const audit = await continueAudit(db, {
-      now_ms,
-      whole: whole || now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS,
-    });
-    const is_pruning = audit.ok && prune_before_ms !== null;
-    const { requests } = is_pruning
-      ? await pruneUsage(
-          {
-            store,
-            continueAudit: async (at_ms) => (await continueAudit(db, { now_ms: at_ms })).ok,
-          },
-          { before_ms: prune_before_ms, now_ms, isStopped },
-        )
-      : { requests: 0 };
-    const acts_rolled_up =
-      acts_before_ms === undefined
-        ? 0
-        : await rollUpAuditLog(store, { before_ms: acts_before_ms, isStopped });
-    return { audit, requests_rolled_up: requests, acts_rolled_up };
+    return runHistory(
+      {
+        store: new PostgresStore(db),
+        auditedWholeAt_ms: () => auditedWholeAt_ms(db),
+        continueAudit: (given) => continueAudit(db, given),
+      },
+      task,
+      () => this.#is_stopped || clock.monotonic_ms() >= until_ms,
+    );
   }
 }

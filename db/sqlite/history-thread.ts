@@ -1,7 +1,7 @@
 import { workerScript } from '../../src/files/project-root.ts';
 import { ThreadFailed, type ThreadFailure } from '../../src/problems/causes.ts';
-import type { HistoryRuns, HistoryTask } from '../../src/store/history-runs.ts';
-import type { AuditedHistory, FileTask } from './history-worker.ts';
+import type { HistoryReport, HistoryRuns, HistoryTask } from '../../src/store/history-runs.ts';
+import type { FileTask } from './history-worker.ts';
 
 /** Audits and rolls up the history of a database file, each run in its own thread. */
 export class HistoryThread implements HistoryRuns {
@@ -12,14 +12,14 @@ export class HistoryThread implements HistoryRuns {
     this.#path = path;
   }
 
-  run(task: HistoryTask): Promise<AuditedHistory | null> {
+  run(task: HistoryTask): Promise<HistoryReport | null> {
     if (this.#worker !== undefined) return Promise.resolve(null);
-    const { promise, resolve, reject } = Promise.withResolvers<AuditedHistory>();
+    const { promise, resolve, reject } = Promise.withResolvers<HistoryReport>();
     const worker = new Worker(workerScript('db/sqlite/history-worker.ts'));
     this.#worker = worker;
     // The process may exit before the thread ends.
     worker.unref();
-    worker.onmessage = ({ data }: MessageEvent<AuditedHistory | ThreadFailure>) => {
+    worker.onmessage = ({ data }: MessageEvent<HistoryReport | ThreadFailure>) => {
       if ('failed' in data) reject(new ThreadFailed(data.failed.message, data.failed.causes));
       else resolve(data);
     };

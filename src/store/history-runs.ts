@@ -1,7 +1,4 @@
-import { DAY_MS } from '../time/clock.ts';
-
-/** The interval of full audits; in between, an audit starts at the end of the last clean one. */
-export const WHOLE_AUDIT_EVERY_MS = 7 * DAY_MS;
+import type { AuditReport } from './audit-report.ts';
 
 /** The task of one run over the history. */
 export interface HistoryTask {
@@ -15,10 +12,7 @@ export interface HistoryTask {
 }
 
 export interface HistoryReport {
-  readonly audit: {
-    readonly ok: boolean;
-    readonly checks: readonly { readonly name: string; readonly violations: readonly unknown[] }[];
-  };
+  readonly audit: AuditReport;
   /** The number of rolled-up requests. */
   readonly requests_rolled_up: number;
   /** The number of entries of the audit log that were merged into others. */
