@@ -44,21 +44,18 @@ async function readServableFacts({ first, parts }: Weights): Promise<ModelFacts>
  */
 function openTokenizer(weights: Weights, options: OpenOptions): Promise<ModelTokenizer> {
   const { evaluator: wanted = 'auto', gpu = 'auto', onBuild } = options;
-  // The profile's reads are not known yet, and every evaluator can tokenize.
-  return byWantedEvaluator(wanted, undefined, (evaluator) =>
-    evaluator.openTokenizer({ weights, gpu, onBuild }),
-  );
+  return byWantedEvaluator(wanted, (evaluator) => evaluator.openTokenizer({ weights, gpu, onBuild }));
 }
 
-/** Makes the model's profile, and returns it with its needs. Throws `WeightsError` if the model cannot be asked. */
+/** Makes the model's profile, and returns it with its row. Throws `WeightsError` if the model cannot be asked. */
 async function makeProfile(
   { first }: Weights,
   { vocabulary, chat_template }: ModelFacts,
   tokenizer: ModelTokenizer,
-): Promise<{ readonly needs: RegisteredProfile; readonly profile: PromptProfile }> {
+): Promise<{ readonly registered: RegisteredProfile; readonly profile: PromptProfile }> {
   try {
-    const needs = profileFor(vocabulary);
-    return { needs, profile: await needs.make({ tokenizer, vocabulary, chat_template }) };
+    const registered = profileFor(vocabulary);
+    return { registered, profile: await registered.make({ tokenizer, vocabulary, chat_template }) };
   } catch (error) {
     throw new WeightsError(
       `The model ${first} cannot answer typed questions (${excerpt(errorMessage(error))}): give another model.`,
@@ -89,7 +86,7 @@ interface OpenVocabulary {
   readonly facts: ModelFacts;
   readonly context_tokens: number;
   readonly tokenizer: ModelTokenizer;
-  readonly needs: RegisteredProfile;
+  readonly registered: RegisteredProfile;
   readonly profile: PromptProfile;
 }
 
@@ -103,9 +100,9 @@ async function openVocabulary(options: OpenOptions): Promise<OpenVocabulary> {
   try {
     const { trained_context_tokens } = facts;
     const context_tokens = Math.min(options.context_tokens ?? DEFAULT_CONTEXT_TOKENS, trained_context_tokens);
-    const { needs, profile } = await makeProfile(weights, facts, tokenizer);
+    const { registered, profile } = await makeProfile(weights, facts, tokenizer);
     if (expected !== undefined) requireProfile(weights, profile, expected);
-    return { weights, facts, context_tokens, tokenizer, needs, profile };
+    return { weights, facts, context_tokens, tokenizer, registered, profile };
   } catch (error) {
     await tokenizer.close();
     throw error;
@@ -117,8 +114,9 @@ async function openVocabulary(options: OpenOptions): Promise<OpenVocabulary> {
  * the files are missing, truncated, corrupt or unexpected (`options.expected`), or the model cannot be served.
  */
 export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
-  const { weights, context_tokens, needs, tokenizer, profile } = await openVocabulary(options);
-  return new ModelPlanner({ weights, context_tokens, needs, options }, tokenizer, profile);
+  const { weights, context_tokens, tokenizer, registered, profile } = await openVocabulary(options);
+  const { flash_attention } = registered;
+  return new ModelPlanner({ weights, context_tokens, flash_attention, options }, tokenizer, profile);
 }
 
 /** Does the same for plans that a server evaluates. A file without tensors is enough. Throws as `openPlanner` does. */

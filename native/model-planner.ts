@@ -14,8 +14,8 @@ import { requireUnchanged, type Weights } from './weights.ts';
 export interface ModelSetup {
   readonly weights: Weights;
   readonly context_tokens: number;
-  /** The profile's needs of an evaluator. */
-  readonly needs: Pick<RegisteredProfile, 'reads' | 'flash_attention'>;
+  /** The profile's need of an evaluator. */
+  readonly flash_attention: RegisteredProfile['flash_attention'];
   readonly options: OpenOptions;
 }
 
@@ -82,11 +82,15 @@ export class ModelPlanner implements DecisionPlanner {
 }
 
 /** Rejects with `SetupError`, `DeviceUnavailable` if a requested GPU is missing, and `EvaluationFailed`. */
-function openEvaluator({ weights, context_tokens, needs, options }: ModelSetup): Promise<PlanEvaluator> {
+function openEvaluator({
+  weights,
+  context_tokens,
+  flash_attention,
+  options,
+}: ModelSetup): Promise<PlanEvaluator> {
   const { evaluator: wanted = 'auto', gpu = 'auto', threads, deterministic } = options;
   const { prefix_cache_bytes, onBuild, onProgress } = options;
-  const { reads, flash_attention } = needs;
-  return byWantedEvaluator(wanted, reads, (evaluator) =>
+  return byWantedEvaluator(wanted, (evaluator) =>
     evaluator.openEvaluator({
       weights,
       gpu,

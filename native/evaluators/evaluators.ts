@@ -1,7 +1,6 @@
-import { AddonUnavailable, EvaluationFailed, SetupError } from '../errors.ts';
+import { AddonUnavailable, EvaluationFailed } from '../errors.ts';
 import type { Gpu } from '../gpu.ts';
 import type { ModelTokenizer } from '../model-tokenizer.ts';
-import { coversReads, type ReadBounds } from '../plan/read-bounds.ts';
 import type { PlanEvaluator } from '../plan-evaluator.ts';
 import type { Weights } from '../weights.ts';
 import { createAddonEvaluator } from './addon/addon-evaluator.ts';
@@ -32,27 +31,22 @@ export interface EvaluatorOptions extends TokenizerOptions {
   readonly onProgress?: ((fraction: number) => void) | undefined;
 }
 
-/** An evaluator in the table: its bounds of reads, and its opening functions. */
+/** An evaluator in the table: its opening functions. */
 export interface RegisteredEvaluator {
-  readonly reads: ReadBounds;
   /** Rejects with `SetupError`. */
   openTokenizer(options: TokenizerOptions): Promise<ModelTokenizer>;
   /** Rejects with `SetupError`, and with `EvaluationFailed` if the weights cannot be loaded. */
   openEvaluator(options: EvaluatorOptions): Promise<PlanEvaluator>;
 }
 
-const ANY_READ: ReadBounds = { tokens_max: Number.POSITIVE_INFINITY, position: 'anywhere' };
-
 const EVALUATORS: Readonly<Record<EvaluatorName, RegisteredEvaluator>> = {
   addon: {
-    reads: ANY_READ,
     openTokenizer: ({ weights, ...options }) =>
       createAddonTokenizer({ ...options, model_path: weights.first }),
     openEvaluator: ({ weights, ...options }) =>
       createAddonEvaluator({ ...options, model_path: weights.first }),
   },
   llama: {
-    reads: ANY_READ,
     openTokenizer: ({ weights, gpu }) => loadLlamaTokenizer(weights, gpu),
     openEvaluator: ({ weights, ...options }) => loadLlamaEvaluator(weights, options),
   },
@@ -60,32 +54,22 @@ const EVALUATORS: Readonly<Record<EvaluatorName, RegisteredEvaluator>> = {
 
 /**
  * Opens the wanted evaluator; with `auto` the first one that works here. Rejects as `open` does for the last one tried.
- * Rejects with `SetupError` if no wanted evaluator meets `needed`.
  */
 export async function byWantedEvaluator<Opened>(
   wanted: EvaluatorChoice,
-  needed: ReadBounds | undefined,
   open: (evaluator: RegisteredEvaluator) => Promise<Opened>,
   table: Readonly<Record<EvaluatorName, RegisteredEvaluator>> = EVALUATORS,
 ): Promise<Opened> {
-  const names = wanted === 'auto' ? EVALUATOR_NAMES : [wanted];
-  const candidates = names
-    .map((name) => table[name])
-    .filter(({ reads }) => needed === undefined || coversReads(reads, needed));
-  const last = candidates.pop();
-  if (last === undefined) {
-    throw new SetupError(
-      `The evaluator ${names.join(' or ')} cannot read what this model needs: choose another evaluator or model.`,
-    );
-  }
-  for (const candidate of candidates) {
+  let failure: unknown;
+  for (const name of wanted === 'auto' ? EVALUATOR_NAMES : [wanted]) {
     try {
-      return await open(candidate);
+      return await open(table[name]);
     } catch (error) {
       if (!isPassedOn(error)) throw error;
+      failure = error;
     }
   }
-  return await open(last);
+  throw failure;
 }
 
 /**

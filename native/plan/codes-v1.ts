@@ -2,7 +2,7 @@ import type { Question } from '../../src/questions/question.ts';
 import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
 import { type ChatFrame, chatFrame, clientTokenizer } from './chat-frame.ts';
-import { CODES_MAX, findLabels, type Label, type Labels } from './labels.ts';
+import { findLabels, type Label, type Labels } from './labels.ts';
 import type { Branch, PlanLogits } from './plan.ts';
 import type {
   DecisionInput,
@@ -327,7 +327,6 @@ export async function codesV1({
 /** `codes-v1`, for any vocabulary. */
 export const CODES_V1: RegisteredProfile = {
   fits: () => true,
-  reads: { tokens_max: CODES_MAX, position: 'last_token' },
   flash_attention: 'auto',
   make: codesV1,
 };

@@ -17,7 +17,7 @@ export interface Labels {
 }
 
 /** The largest number of a question's options (contract: options of a choice, levels of a score). */
-export const CODES_MAX = 255;
+const CODES_MAX = 255;
 const LETTERS = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ');
 const CANDIDATES = [...LETTERS, ...LETTERS.flatMap((first) => LETTERS.map((second) => first + second))];
 /** Cues, and the text between them and a label. Vocabularies differ in the words that they have with a space. */

@@ -192,7 +192,6 @@ export const MARKERS_V1: RegisteredProfile = {
     Object.entries(MARKERS_V1_TOKENS).every(
       ([text, id]) => vocabulary.texts[id] === text && vocabulary.special.has(id),
     ),
-  reads: { tokens_max: ANSWER_TOKENS.length, position: 'anywhere' },
   // The pinned scores were made without it, and change too much with it.
   flash_attention: false,
   make: ({ tokenizer, vocabulary }) =>

@@ -2,7 +2,6 @@ import type { JsonValue } from '../../src/json/json-value.ts';
 import type { Mode, Question } from '../../src/questions/question.ts';
 import type { HiddenStates } from './hidden-state.ts';
 import type { PlanLogits } from './plan.ts';
-import type { ReadBounds } from './read-bounds.ts';
 import type { RequestPlan } from './readings.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -95,11 +94,10 @@ export interface PromptedModel {
   readonly chat_template: string | undefined;
 }
 
-/** A profile in the table of `profiles.ts`: its models, and its needs of an evaluator. */
+/** A profile in the table of `profiles.ts`: its models, and its need of an evaluator. */
 export interface RegisteredProfile {
   /** Returns true if the profile serves models with this vocabulary. */
   fits(vocabulary: Vocabulary): boolean;
-  readonly reads: ReadBounds;
   /** `auto` saves memory on long contexts; false if scores are pinned to fractions of a logit. */
   readonly flash_attention: 'auto' | false;
   /** Rejects with an `Error` with the reason if the model cannot be asked. */
