@@ -368,25 +368,6 @@ napi_value cancel(napi_env env, napi_callback_info info) {
     return nullptr;
 }
 
-/** tokenize(tokenizer, text): Int32Array */
-napi_value tokenize(napi_env env, napi_callback_info info) {
-    napi_value values[2];
-    Instance * instance = arguments(env, info, values);
-    std::string text;
-    if (!instance || !get_string(env, values[1], text)) return nullptr;
-    if (!instance->tokenizer || !instance->is_loaded) {
-        throw_error(env, "The model has been closed.");
-        return nullptr;
-    }
-    const auto tokens = instance->tokenizer->tokenize(text);
-    if (!tokens) {
-        throw_error(env, "The text could not be tokenized.");
-        return nullptr;
-    }
-    napi_value array;
-    return create_array(env, napi_int32_array, *tokens, array) ? array : nullptr;
-}
-
 /** tokenizeAll(tokenizer, id, texts): `tokenized` follows. Throws when the model has been closed. */
 napi_value tokenize_all(napi_env env, napi_callback_info info) {
     napi_value values[3];
@@ -472,7 +453,6 @@ napi_value initialize(napi_env env, napi_value exports) {
         {"submit", nullptr, guarded<submit>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"cancel", nullptr, guarded<cancel>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"openTokenizer", nullptr, guarded<open_tokenizer>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
-        {"tokenize", nullptr, guarded<tokenize>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"tokenizeAll", nullptr, guarded<tokenize_all>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"stats", nullptr, guarded<stats>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"close", nullptr, guarded<close_instance>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},

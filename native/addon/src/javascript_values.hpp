@@ -34,21 +34,16 @@ bool set_number(napi_env env, napi_value object, const char * name, double numbe
 bool set_boolean(napi_env env, napi_value object, const char * name, bool flag);
 bool set_string(napi_env env, napi_value object, const char * name, const std::string & text);
 
-/** Creates a typed array with a copy of the data. */
-template <typename Number>
-bool create_array(napi_env env, napi_typedarray_type type, const std::vector<Number> & data, napi_value & array) {
-    void * memory = nullptr;
-    napi_value buffer;
-    if (!check(env, napi_create_arraybuffer(env, data.size() * sizeof(Number), &memory, &buffer))) return false;
-    std::copy(data.begin(), data.end(), static_cast<Number *>(memory));
-    return check(env, napi_create_typedarray(env, type, data.size(), buffer, 0, &array));
-}
-
+/** Sets a typed array with a copy of the data. */
 template <typename Number>
 bool set_array(napi_env env, napi_value object, const char * name, napi_typedarray_type type,
                const std::vector<Number> & data) {
-    napi_value array;
-    return create_array(env, type, data, array) && check(env, napi_set_named_property(env, object, name, array));
+    void * memory = nullptr;
+    napi_value buffer, array;
+    if (!check(env, napi_create_arraybuffer(env, data.size() * sizeof(Number), &memory, &buffer))) return false;
+    std::copy(data.begin(), data.end(), static_cast<Number *>(memory));
+    return check(env, napi_create_typedarray(env, type, data.size(), buffer, 0, &array)) &&
+           check(env, napi_set_named_property(env, object, name, array));
 }
 
 }  // namespace js

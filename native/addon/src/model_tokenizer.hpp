@@ -4,10 +4,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "backends.hpp"
 #include "llama.h"
@@ -41,8 +39,6 @@ class ModelTokenizer {
     ModelTokenizer(const ModelTokenizer &) = delete;
     ModelTokenizer & operator=(const ModelTokenizer &) = delete;
 
-    /** Any thread, after loading and before `close`. As `Tokenizer::tokenize`. */
-    std::optional<std::vector<int32_t>> tokenize(const std::string & text) const { return tokenizer_->tokenize(text); }
     /** Any thread. `on_tokenized` gets every accepted batch exactly once. Returns false unless a model is loaded. */
     bool tokenize_all(std::unique_ptr<TextBatch> batch) { return pool_.submit(std::move(batch)); }
     /** Any thread. Unfinished work fails. */

@@ -102,6 +102,7 @@ std::string random_text(int32_t parts) {
 /** Tokenizes a few texts, some longer than one slice. */
 void tokenize_some(ModelTokenizer & tokenizer, Session & session) {
     auto batch = std::make_unique<tds::TextBatch>();
+    if (below(5) == 0) batch->texts.push_back("text, <|yes|> \xff\xfe");
     for (int32_t i = below(5); i > 0; i--) {
         batch->texts.push_back(below(2) ? random_text(below(40)) : std::string(static_cast<size_t>(below(50000)), 'a'));
     }
@@ -139,7 +140,6 @@ class Run {
     /** Submits a random plan, and sometimes cancels one and tokenizes texts. */
     void step() {
         submit_one();
-        if (below(20) == 0) require(tokenizer_.tokenize("text, <|yes|> \xff\xfe").has_value(), "text is tokenized");
         if (below(4) == 0) tokenize_some(tokenizer_, session_);
     }
 
@@ -172,7 +172,8 @@ class Run {
 
     void take_back(const tds::TextBatch & batch) {
         std::lock_guard<std::mutex> lock(session_.mutex);
-        require(!batch.error.empty() || batch.lengths.size() == batch.texts.size(), "every text has its tokens");
+        const bool is_whole = batch.error.empty() && batch.lengths.size() == batch.texts.size();
+        require(is_whole || batch.error == "The model has been closed.", "every text has its tokens");
         session_.batches--;
     }
 
