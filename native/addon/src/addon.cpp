@@ -408,7 +408,6 @@ napi_value stats(napi_env env, napi_callback_info info) {
         !set_number(env, object, "decoded_tokens", number(counters.decoded_tokens)) ||
         !set_number(env, object, "filler_tokens", number(counters.filler_tokens)) ||
         !set_number(env, object, "reused_tokens", number(counters.reused_tokens)) ||
-        !set_number(env, object, "failed_decodes", number(counters.failed_decodes)) ||
         !set_number(env, object, "kept_prefix_bytes", number(counters.kept_prefix_bytes)) ||
         !set_number(env, object, "kv_cache_bytes", number(counters.kv_cache_bytes)) ||
         !set_number(env, object, "batched_tokens", number(counters.batched_tokens)) ||

@@ -159,9 +159,15 @@ std::vector<std::unique_ptr<Task>> Decoder::withdraw_all() {
 bool Decoder::decode() {
     // The batch is cleared, because it points to plans that may be gone before the next one.
     const std::unique_ptr<DecodeBatch, void (*)(DecodeBatch *)> cleared(&batch_, [](DecodeBatch * it) { it->clear(); });
-    const bool ok = run_batch();
-    if (!ok) shared_.counters->failed_decodes++;
-    return ok;
+    count_batch();
+    shared_.counters->filler_tokens += batch_.add_padding(minimum_tokens_, cells_.padding_sequence());
+    const bool has_fault = options_.fault_token >= 0 && batch_.has_token(options_.fault_token);
+    if (has_fault || !compute()) return false;
+    if (!readout_.has_states(batch_.output_count())) return false;
+    if (minimum_tokens_ > 0) cells_.remove_padding();
+    check_faults();
+    readout_.read(context_.get(), batch_);
+    return true;
 }
 
 /** To be called before padding is added. */
@@ -182,18 +188,6 @@ bool Decoder::compute() {
     shared_.counters->threads = static_cast<uint64_t>(turn.count());
     if (llama_decode(context_.get(), batch_.view()) != 0) return false;
     llama_synchronize(context_.get());
-    return true;
-}
-
-bool Decoder::run_batch() {
-    count_batch();
-    shared_.counters->filler_tokens += batch_.add_padding(minimum_tokens_, cells_.padding_sequence());
-    const bool has_fault = options_.fault_token >= 0 && batch_.has_token(options_.fault_token);
-    if (has_fault || !compute()) return false;
-    if (!readout_.has_states(batch_.output_count())) return false;
-    if (minimum_tokens_ > 0) cells_.remove_padding();
-    check_faults();
-    readout_.read(context_.get(), batch_);
     return true;
 }
 

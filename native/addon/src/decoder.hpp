@@ -112,7 +112,6 @@ class Decoder {
     void finish(RunningPlan & plan);
     /** Decodes the batch and reads its logits. Always empties the batch. */
     bool decode();
-    bool run_batch();
     /** Computes the batch on the threads that are to be had. */
     bool compute();
     void count_batch() const;

@@ -42,7 +42,6 @@ struct Counters {
     /** Tokens of padding. */
     std::atomic<uint64_t> filler_tokens{0};
     std::atomic<uint64_t> reused_tokens{0};
-    std::atomic<uint64_t> failed_decodes{0};
     /** The bytes of the prefixes now kept for reuse. */
     std::atomic<uint64_t> kept_prefix_bytes{0};
     /** Bytes of the KV cells of all decoders, used and free. */

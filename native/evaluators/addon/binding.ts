@@ -59,7 +59,6 @@ export interface EvaluatorStats {
   /** Tokens that padded small batches. */
   readonly filler_tokens: number;
   readonly reused_tokens: number;
-  readonly failed_decodes: number;
   /** The bytes of prefixes now kept for reuse. */
   readonly kept_prefix_bytes: number;
   /** Bytes of the KV cells of all decoders. */
