@@ -114,8 +114,8 @@ void Evaluator::load() {
 bool Evaluator::wait_for_work() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] {
-        bool is_busy = false;
-        for (size_t i = 0; i < model_->decoder_count(); i++) is_busy |= !model_->decoder(i).idle();
+        const auto & decoders = model_->decoders();
+        const bool is_busy = !std::all_of(decoders.begin(), decoders.end(), [](const auto & it) { return it->idle(); });
         return closing_ || is_busy || !cancelled_.empty() || waiting_count() > 0;
     });
     return !closing_;
@@ -136,7 +136,7 @@ void Evaluator::give_up_cancelled() {
         for (const uint64_t id : cancelled_) {
             // An interrupted task may be back in its queue.
             found.push_back(take_waiting(id));
-            for (size_t i = 0; i < model_->decoder_count(); i++) found.push_back(model_->decoder(i).withdraw(id));
+            for (const auto & decoder : model_->decoders()) found.push_back(decoder->withdraw(id));
         }
         cancelled_.clear();
     }
@@ -146,14 +146,14 @@ void Evaluator::give_up_cancelled() {
 }
 
 void Evaluator::start_waiting() {
-    for (size_t i = 0; i < model_->decoder_count(); i++) {
+    for (size_t i = 0; i < model_->decoders().size(); i++) {
         while (start_next(i)) {
         }
     }
 }
 
 bool Evaluator::start_next(size_t index) {
-    Decoder & decoder = model_->decoder(index);
+    Decoder & decoder = *model_->decoders()[index];
     std::unique_ptr<Task> task;
     {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -177,18 +177,18 @@ bool Evaluator::start_next(size_t index) {
 }
 
 bool Evaluator::waits_for_prefix(const Task & task) const {
-    for (size_t i = 0; i < model_->decoder_count(); i++) {
-        if (model_->decoder(i).is_reading_prefix_of(task)) return true;
-    }
-    return false;
+    const auto & decoders = model_->decoders();
+    return std::any_of(decoders.begin(), decoders.end(),
+                       [&](const auto & decoder) { return decoder->is_reading_prefix_of(task); });
 }
 
 void Evaluator::take_turn() {
-    for (size_t i = 0; i < model_->decoder_count(); i++) {
-        const size_t index = (next_decoder_ + i) % model_->decoder_count();
-        Decoder & decoder = model_->decoder(index);
+    const auto & decoders = model_->decoders();
+    for (size_t i = 0; i < decoders.size(); i++) {
+        const size_t index = (next_decoder_ + i) % decoders.size();
+        Decoder & decoder = *decoders[index];
         if (decoder.idle()) continue;
-        next_decoder_ = (index + 1) % model_->decoder_count();
+        next_decoder_ = (index + 1) % decoders.size();
         take_back(index, decoder.step());
         return;
     }
@@ -215,8 +215,10 @@ void Evaluator::fail_all() {
             queue.clear();
         }
     }
-    for (size_t i = 0; model_ && i < model_->decoder_count(); i++) {
-        for (auto & task : model_->decoder(i).withdraw_all()) left.push_back(std::move(task));
+    if (model_) {
+        for (const auto & decoder : model_->decoders()) {
+            for (auto & task : decoder->withdraw_all()) left.push_back(std::move(task));
+        }
     }
     for (auto & task : left) fail(std::move(task), "The model has been closed.");
 }

@@ -71,9 +71,8 @@ class LoadedModel {
     LoadedModel(const LoadedModel &) = delete;
     LoadedModel & operator=(const LoadedModel &) = delete;
 
-    size_t decoder_count() const { return decoders_.size(); }
-    Decoder & decoder(size_t index) { return *decoders_[index]; }
-    /** Returns the first decoder that the plan fits, or the last one. Any thread. */
+    const std::vector<std::unique_ptr<Decoder>> & decoders() const { return decoders_; }
+    /** Returns the index of the first decoder that the plan fits, or of the last one. Any thread. */
     size_t decoder_of(const Plan & plan) const;
 
   private:
