@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "attention.hpp"
+#include "memory.hpp"
 
 namespace tds {
 
@@ -20,8 +21,6 @@ constexpr int BLOCK_SIZES_MIN = 5;
 constexpr uint32_t LARGEST_BLOCKS_MAX = 128;
 
 uint32_t block_cells(int size) { return TILE_CELLS << size; }
-
-uint32_t round_up(uint32_t count, uint32_t unit) { return (count + unit - 1) / unit * unit; }
 
 /** Returns the number of block sizes for `cells`. */
 int block_sizes_of(uint32_t cells) {

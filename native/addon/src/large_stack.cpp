@@ -9,6 +9,8 @@
 #include <exception>
 #include <stdexcept>
 
+#include "memory.hpp"
+
 namespace tds {
 
 namespace {
@@ -22,7 +24,7 @@ class Stack {
   public:
     explicit Stack(size_t bytes) {
         const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-        size_ = (std::max(bytes, static_cast<size_t>(PTHREAD_STACK_MIN)) + page - 1) / page * page + page;
+        size_ = round_up(std::max(bytes, static_cast<size_t>(PTHREAD_STACK_MIN)), page) + page;
         memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
         if (memory_ == MAP_FAILED) throw std::runtime_error("there is no memory for a stack");
         mprotect(memory_, page, PROT_NONE);

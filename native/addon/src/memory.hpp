@@ -11,7 +11,10 @@ namespace tds {
 /** Bytes of a line of the CPU's caches. */
 constexpr size_t CACHE_LINE = 64;
 
-inline size_t round_up(size_t size, size_t multiple) { return (size + multiple - 1) / multiple * multiple; }
+template <typename Count>
+Count round_up(Count count, Count multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+}
 
 /** Asks for bytes to be brought into a level of the CPU's caches, 1 or 2. They need not exist. */
 template <int Level>

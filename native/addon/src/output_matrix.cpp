@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "backends.hpp"
+#include "memory.hpp"
 
 namespace tds {
 
@@ -48,7 +49,7 @@ std::vector<float> OutputMatrix::logits(const std::vector<float> & hidden, size_
                                         const std::vector<int32_t> & tokens) {
     // Rows and columns are padded, so that a logit's bits do not depend on other reads.
     const size_t columns = count < COLUMNS_MIN ? COLUMNS_MIN : count;
-    const size_t padded_rows = (tokens.size() + ROWS_MULTIPLE - 1) / ROWS_MULTIPLE * ROWS_MULTIPLE;
+    const size_t padded_rows = round_up(tokens.size(), ROWS_MULTIPLE);
     const int64_t embedding = matrix_->ne[0];
 
     constexpr size_t graph_nodes = 4;
