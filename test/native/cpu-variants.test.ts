@@ -8,6 +8,7 @@ import { findLibrary } from '../../native/addon/library.ts';
 import { cpuLibraries } from '../../native/cpu-library.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
+import { distances, largestDistance } from './support/distances.ts';
 import { temporaryDirectory } from './support/models.ts';
 import { widen } from './support/widen.ts';
 
@@ -65,12 +66,6 @@ async function run(...command: readonly string[]): Promise<string> {
   return stdout;
 }
 
-function distances(scores: readonly number[], expected: readonly number[]) {
-  expect(scores.length).toBe(expected.length);
-  const each = scores.map((score, index) => Math.abs(score - (expected[index] ?? Number.NaN)));
-  return { most: Math.max(...each), mean: each.reduce((sum, one) => sum + one, 0) / each.length };
-}
-
 const runnable = variants().filter(({ score }) => score > 0);
 const highest = Math.max(...runnable.map(({ score }) => score));
 const best = runnable.filter(({ score }) => score === highest);
@@ -104,10 +99,11 @@ const best = runnable.filter(({ score }) => score === highest);
         const [rounded, widened] = answers;
         const [, reference] = served.answers;
         for (const evaluator of ['addon', 'llama'] as const) {
-          const { most, mean } = distances(rounded[evaluator], pinned);
-          expect(most).toBeLessThanOrEqual(ROUNDED_TOLERANCE.most);
+          const each = distances(rounded[evaluator], pinned);
+          expect(Math.max(...each)).toBeLessThanOrEqual(ROUNDED_TOLERANCE.most);
+          const mean = each.reduce((sum, one) => sum + one, 0) / each.length;
           expect(mean).toBeLessThanOrEqual(ROUNDED_TOLERANCE.mean);
-          expect(distances(widened[evaluator], reference.llama).most).toBeLessThanOrEqual(WIDENED_TOLERANCE);
+          expect(largestDistance(widened[evaluator], reference.llama)).toBeLessThanOrEqual(WIDENED_TOLERANCE);
         }
       },
     );

@@ -6,17 +6,15 @@ import { markersV1 } from '../../native/plan/markers-v1.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
+import { largestDistance } from './support/distances.ts';
 import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
-import { VECTORS, type Vector, vectorInput } from './support/vectors.ts';
+import { CONTEXT_TOKENS, VECTORS, type Vector, VOCABULARY, vectorInput } from './support/vectors.ts';
 import { widen } from './support/widen.ts';
 
 setDefaultTimeout(180_000);
 
-const CONTEXT_TOKENS = 1024;
 /** Of logits, which are about 10: an answer's are 1. */
 const STATE_TOLERANCE = 0.02;
-/** Of decision-1. */
-const VOCABULARY = 49_152;
 
 /** Each question's probabilities, one list after the other, and all numbers of the hidden states. */
 async function answer(
@@ -37,12 +35,6 @@ async function answer(
     return weights.map((weight) => weight / sum);
   });
   return { probabilities, states };
-}
-
-/** The largest distance of two lists' numbers. */
-function distance(ours: readonly number[], theirs: readonly number[]): number {
-  expect(ours.length).toBe(theirs.length);
-  return Math.max(...ours.map((number, index) => Math.abs(number - (theirs[index] ?? Number.NaN))));
 }
 
 // Weights of 8 bits make llama.cpp round activations to 8 bits too, and any other order of additions then shows in an
@@ -77,9 +69,9 @@ describeAddon('decision-1 answers alike through both implementations', () => {
     async (_, vector) => {
       const ours = await answer(addon, tokenizer, vector);
       const theirs = await answer(llama, tokenizer, vector);
-      expect(distance(ours.probabilities, theirs.probabilities)).toBeLessThanOrEqual(1e-3);
+      expect(largestDistance(ours.probabilities, theirs.probabilities)).toBeLessThanOrEqual(1e-3);
       expect(ours.states.length).toBeGreaterThan(0);
-      expect(distance(ours.states, theirs.states)).toBeLessThanOrEqual(STATE_TOLERANCE);
+      expect(largestDistance(ours.states, theirs.states)).toBeLessThanOrEqual(STATE_TOLERANCE);
     },
   );
 });

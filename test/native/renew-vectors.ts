@@ -5,10 +5,9 @@
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
-import { VECTORS, VECTORS_FILE, vectorInput } from './support/vectors.ts';
+import { CONTEXT_TOKENS, scoresOf, VECTORS, VECTORS_FILE } from './support/vectors.ts';
 import { widen } from './support/widen.ts';
 
-const CONTEXT_TOKENS = 1024;
 const DECIMALS = 5;
 
 await using directory = await temporaryDirectory();
@@ -19,10 +18,7 @@ const { tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS);
 const profile = markersV1(tokenizer);
 const lines: string[] = [];
 for (const vector of VECTORS) {
-  const input = vectorInput(vector);
-  const { plans } = await profile.plan(input, CONTEXT_TOKENS);
-  const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'vectors' })));
-  const scores = profile.scores(input, plans, logits).values();
+  const scores = (await scoresOf(vector, profile, evaluator)).values();
   const renewed = vector.plans.map(({ prefix, branches }) => ({
     prefix,
     branches: branches.map((branch) => ({

@@ -5,18 +5,20 @@ import type { PromptProfile } from '../../native/plan/profile.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
-import { VECTORS, type Vector, vectorInput } from './support/vectors.ts';
+import {
+  CONTEXT_TOKENS,
+  distanceFromPinned,
+  ROUNDED_TOLERANCE,
+  VECTORS,
+  vectorInput,
+} from './support/vectors.ts';
 import { widen } from './support/widen.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);
 
-/** The largest error of a score by rounding activations to 8 bits. CPUs differ by up to .115 so far. */
-const ROUNDED_TOLERANCE = 0.12;
 /** The same weights in 32 bits, where no activation is rounded: CPUs differ by up to 2e-3, AVX2 the most. */
 const WIDENED_TOLERANCE = 5e-3;
-
-const CONTEXT_TOKENS = 1024;
 
 // The profile alone: an engine divides its scores by temperatures, and reads options in more than one order.
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
@@ -72,25 +74,11 @@ describe.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector]
     });
 
     test('gets the pinned scores, as far as rounded activations allow', async () => {
-      expect(await distanceOf(vector, rounded)).toBeLessThanOrEqual(ROUNDED_TOLERANCE);
+      expect(await distanceFromPinned(vector, profile, rounded)).toBeLessThanOrEqual(ROUNDED_TOLERANCE);
     });
 
     test('gets the pinned scores from the same weights in 32 bits', async () => {
-      expect(await distanceOf(vector, widened)).toBeLessThanOrEqual(WIDENED_TOLERANCE);
+      expect(await distanceFromPinned(vector, profile, widened)).toBeLessThanOrEqual(WIDENED_TOLERANCE);
     });
   },
 );
-
-/** The largest distance of a score from the pinned one. */
-async function distanceOf(vector: Vector, evaluator: PlanEvaluator): Promise<number> {
-  const input = vectorInput(vector);
-  const { plans } = await profile.plan(input, CONTEXT_TOKENS);
-  const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
-  const scores = profile.scores(input, plans, logits);
-  const expected = vector.plans.flatMap(({ branches }) => branches.map((branch) => branch.scores));
-  expect(scores.map((question) => question.length)).toEqual(expected.map((question) => question.length));
-  const distances = expected.flatMap((question, index) =>
-    question.map((score, option) => Math.abs(score - (scores[index]?.[option] ?? Number.NaN))),
-  );
-  return Math.max(...distances);
-}

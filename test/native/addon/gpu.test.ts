@@ -11,7 +11,7 @@ import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { writeTinyModel } from '../support/gguf.ts';
 import { llamaTokenizer, loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
-import { VECTORS, vectorInput } from '../support/vectors.ts';
+import { CONTEXT_TOKENS, distanceFromPinned, VECTORS } from '../support/vectors.ts';
 import {
   arbitraryPlan,
   describeAddon,
@@ -134,17 +134,10 @@ const FAULT_TOKEN = 8;
   test('decision-1 gives its pinned scores', async () => {
     const vector = VECTORS.find(({ mode }) => mode === 'fast');
     if (vector === undefined) throw new Error('there is no vector');
-    const decision = await open({ model_path: EMBEDDED_WEIGHTS, context_tokens: 1024 });
+    const decision = await open({ model_path: EMBEDDED_WEIGHTS, context_tokens: CONTEXT_TOKENS });
     const { tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS);
-    const profile = markersV1(tokenizer);
-    const input = vectorInput(vector);
-    const { plans } = await profile.plan(input, 1024);
-    const logits = await Promise.all(plans.map((one) => decision.evaluate(one, fresh())));
-    const scores = profile.scores(input, plans, logits).flat();
-    const expected = vector.plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores));
-    expect(scores.length).toBe(expected.length);
-    const distances = expected.map((score, index) => Math.abs(score - (scores[index] ?? Number.NaN)));
-    expect(Math.max(...distances)).toBeLessThanOrEqual(SCORE_TOLERANCE);
+    const distance = await distanceFromPinned(vector, markersV1(tokenizer), decision);
+    expect(distance).toBeLessThanOrEqual(SCORE_TOLERANCE);
     await decision.close();
     await tokenizer.close();
   });

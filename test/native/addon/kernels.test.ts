@@ -9,6 +9,7 @@ import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
 import type { KernelInstructions } from '../../../native/evaluators/addon/binding.ts';
 import type { PlanLogits } from '../../../native/plan/plan.ts';
 import { rejection } from '../../support/rejection.ts';
+import { largestDistance } from '../support/distances.ts';
 import { type TinyShape, writeTinyModel } from '../support/gguf.ts';
 import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
 import { arbitraryPlan, describeAddon, filledPlan } from './support.ts';
@@ -42,11 +43,6 @@ async function instructionsHere(): Promise<readonly Exclude<KernelInstructions, 
   return status.kernels === 'avx512' ? ['avx512', 'avx2'] : ['avx2'];
 }
 
-function farthest(logits: readonly number[], expected: readonly number[]): number {
-  expect(logits.length).toBe(expected.length);
-  return Math.max(...logits.map((logit, index) => Math.abs(logit - (expected[index] ?? Number.NaN))));
-}
-
 describeAddon("the addon's kernels", () => {
   const token = fc.integer({ min: 0, max: 259 });
   const plan = arbitraryPlan(token, { prefix: 200, branch: 90, branches: 6 });
@@ -66,7 +62,7 @@ describeAddon("the addon's kernels", () => {
         let first: readonly number[] | undefined;
         for (const evaluator of evaluators) {
           const logits = (await evaluator.evaluate(whole, { scope: 'a' })).flat(2);
-          expect(farthest(logits, expected)).toBeLessThanOrEqual(tolerance);
+          expect(largestDistance(logits, expected)).toBeLessThanOrEqual(tolerance);
           first ??= logits;
           expect(logits).toEqual([...first]);
         }
@@ -140,7 +136,7 @@ describeAddon("the addon's kernels", () => {
     for (const kernels of here) expect(await logits(kernels)).toEqual(unset);
     // The order of additions shows in the last bits. With AMX, ggml keeps products to itself, but not attention.
     expect(off.some((logit, index) => logit !== unset[index])).toBe(here.length > 0);
-    expect(farthest(off, unset)).toBeLessThanOrEqual(TOLERANCE.quantized);
+    expect(largestDistance(off, unset)).toBeLessThanOrEqual(TOLERANCE.quantized);
   });
 
   // On a CPU with AMX the products are ggml's, whose kernels forget a NaN.

@@ -2,6 +2,7 @@ import { describe } from 'bun:test';
 import fc from 'fast-check';
 import { compilerPath } from '../../../native/addon/build.ts';
 import type { Branch, Plan, PlanLogits } from '../../../native/plan/plan.ts';
+import { largestDistance } from '../support/distances.ts';
 import { type GgufTensor, type GgufValue, ggufBytes } from '../support/gguf.ts';
 
 /** The evaluators that there are on this machine: the addon needs a C++ compiler. */
@@ -80,8 +81,7 @@ export function withLastReads(plan: Plan): Plan {
 export function probabilityDistance(left: PlanLogits, right: PlanLogits): number {
   const probabilities = (logits: PlanLogits) =>
     logits.flat().map(([yes = Number.NaN, no = Number.NaN]) => 1 / (1 + Math.exp(no - yes)));
-  const others = probabilities(right);
-  return Math.max(...probabilities(left).map((one, index) => Math.abs(one - (others[index] ?? Number.NaN))));
+  return largestDistance(probabilities(left), probabilities(right));
 }
 
 /** Matrices whose weights look random, and norms of ones. */

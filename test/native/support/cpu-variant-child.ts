@@ -16,9 +16,7 @@ import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
 import { verifyWeights } from '../../../native/weights.ts';
 import { llamaTokenizer, temporaryDirectory } from './models.ts';
-import { VECTORS, vectorInput } from './vectors.ts';
-
-const CONTEXT_TOKENS = 1024;
+import { CONTEXT_TOKENS, pinnedScores, scoresOf, VECTORS } from './vectors.ts';
 
 /** Of the mode that reads each record once: kernels for old CPUs are slow. */
 const ASKED = VECTORS.filter(({ mode }) => mode === 'fast');
@@ -32,12 +30,7 @@ async function scores(
 ): Promise<readonly number[]> {
   const profile = markersV1(tokenizer);
   const all: number[] = [];
-  for (const vector of asked) {
-    const input = vectorInput(vector);
-    const { plans } = await profile.plan(input, CONTEXT_TOKENS);
-    const logits = await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: 'test' })));
-    all.push(...profile.scores(input, plans, logits).flat());
-  }
+  for (const vector of asked) all.push(...(await scoresOf(vector, profile, evaluator)).flat());
   await evaluator.close();
   return all;
 }
@@ -70,7 +63,5 @@ for (const [model_path, asked] of [
   answers.push({ addon, llama });
 }
 const libraries = cpuLibraries(readFileSync('/proc/self/maps', 'utf8')).map((path) => basename(path));
-const pinned = ASKED.flatMap(({ plans }) =>
-  plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores)),
-);
+const pinned = ASKED.flatMap(pinnedScores).flat();
 console.log(JSON.stringify({ libraries, answers, pinned }));

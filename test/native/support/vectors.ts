@@ -1,10 +1,20 @@
+import { deepEqual } from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { DecisionInput } from '../../../native/plan/profile.ts';
+import type { DecisionInput, PromptProfile } from '../../../native/plan/profile.ts';
+import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
 import { jsonValueOf } from '../../../src/json/json-value.ts';
 import type { Question } from '../../../src/questions/question.ts';
+import { largestDistance } from './distances.ts';
+
+/** The number of positions for which the vectors' plans are made. */
+export const CONTEXT_TOKENS = 1024;
+/** The number of decision-1's tokens. */
+export const VOCABULARY = 49_152;
+/** The largest error of a score by rounding activations to 8 bits. CPUs differ by up to .115 so far. */
+export const ROUNDED_TOLERANCE = 0.12;
 
 const Json = Type.Unknown();
 const Asked = Type.Union([
@@ -80,3 +90,37 @@ export const VECTORS: readonly Vector[] = readFileSync(VECTORS_FILE, 'utf8')
   .trim()
   .split('\n')
   .map((line) => Value.Decode(Row, JSON.parse(line)));
+
+/** One list of scores for each question of a vector, of plans that reuse no prefix. They are not calibrated. */
+export async function scoresOf(
+  vector: Vector,
+  profile: PromptProfile,
+  evaluator: PlanEvaluator,
+): Promise<readonly (readonly number[])[]> {
+  const input = vectorInput(vector);
+  const { plans } = await profile.plan(input, CONTEXT_TOKENS);
+  const logits = await Promise.all(
+    plans.map((plan) => evaluator.evaluate(plan, { scope: crypto.randomUUID() })),
+  );
+  return profile.scores(input, plans, logits);
+}
+
+/** The scores that the questions of a vector must get. */
+export function pinnedScores({ plans }: Vector): readonly (readonly number[])[] {
+  return plans.flatMap(({ branches }) => branches.map(({ scores }) => scores));
+}
+
+/** The largest distance of a score from the pinned one. Throws where a question has not as many scores. */
+export async function distanceFromPinned(
+  vector: Vector,
+  profile: PromptProfile,
+  evaluator: PlanEvaluator,
+): Promise<number> {
+  const scores = await scoresOf(vector, profile, evaluator);
+  const pinned = pinnedScores(vector);
+  deepEqual(
+    scores.map(({ length }) => length),
+    pinned.map(({ length }) => length),
+  );
+  return largestDistance(scores.flat(), pinned.flat());
+}

@@ -10,13 +10,10 @@ import { markersV1 } from '../../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../../native/weights.ts';
 import { arbitraryBranch, arbitraryPlan, describeAddon, filledPlan } from '../../addon/support.ts';
 import { llamaTokenizer } from '../../support/models.ts';
-import { VECTORS, vectorInput } from '../../support/vectors.ts';
+import { distanceFromPinned, ROUNDED_TOLERANCE, VECTORS, VOCABULARY } from '../../support/vectors.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
-/** The largest error of a score by rounding activations to 8 bits. CPUs differ by up to .115 so far. */
-const TOLERANCE = 0.12;
-const VOCABULARY = 49_152;
 
 describeAddon('the addon reads decision-1', () => {
   let evaluator: AddonEvaluator;
@@ -46,16 +43,9 @@ describeAddon('the addon reads decision-1', () => {
   test.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector] as const))(
     'the pinned scores: %s',
     async (_, vector) => {
-      const expected = vector.plans.flatMap(({ branches }) => branches.flatMap((branch) => branch.scores));
-      const profile = markersV1(tokenizer);
-      const input = vectorInput(vector);
-      const { plans } = await profile.plan(input, 1024);
       for (const one of [evaluator, separate]) {
-        const logits = await Promise.all(plans.map((plan) => one.evaluate(plan, fresh())));
-        const scores = profile.scores(input, plans, logits).flat();
-        expect(scores.length).toBe(expected.length);
-        const distances = expected.map((score, index) => Math.abs(score - (scores[index] ?? Number.NaN)));
-        expect(Math.max(...distances)).toBeLessThanOrEqual(TOLERANCE);
+        const distance = await distanceFromPinned(vector, markersV1(tokenizer), one);
+        expect(distance).toBeLessThanOrEqual(ROUNDED_TOLERANCE);
       }
     },
   );
