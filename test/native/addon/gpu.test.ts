@@ -10,16 +10,15 @@ import {
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { writeTinyModel } from '../support/gguf.ts';
-import { llamaTokenizer, loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
-import { CONTEXT_TOKENS, distanceFromPinned, VECTORS } from '../support/vectors.ts';
 import {
-  arbitraryPlan,
-  describeAddon,
-  filledPlan,
-  probabilityDistance,
-  scaledModelBytes,
-  withLastReads,
-} from './support.ts';
+  llamaTokenizer,
+  loadOnCpu,
+  TINY_MARKERS,
+  TINY_SCALED,
+  temporaryDirectory,
+} from '../support/models.ts';
+import { CONTEXT_TOKENS, distanceFromPinned, VECTORS } from '../support/vectors.ts';
+import { arbitraryPlan, describeAddon, filledPlan, probabilityDistance, withLastReads } from './support.ts';
 
 // A software device compiles its shaders when they are first used.
 setDefaultTimeout(600_000);
@@ -118,7 +117,7 @@ const FAULT_TOKEN = 8;
 
   test('a model whose logits are more than a matrix product is read through all of its vocabulary', async () => {
     const scaled_path = join(directory.path, 'scaled.gguf');
-    await Bun.write(scaled_path, scaledModelBytes());
+    await writeTinyModel(scaled_path, TINY_SCALED);
     const scaled = await open({ model_path: scaled_path, context_tokens: 1024 });
     const { evaluator: cpu } = await loadOnCpu(scaled_path);
     const some = filledPlan(4, { prefix: 50, branches: [20, 30] });

@@ -181,6 +181,11 @@ export interface TinyModel {
   readonly layers?: number;
   readonly seed?: number;
   readonly shape?: TinyShape;
+  /** llama.cpp's name of the model's kind; `llama` unless given. */
+  readonly architecture?: string;
+  /** More metadata, which only that kind has, and the widths of more norms of each layer by their names. */
+  readonly metadata?: Readonly<Record<string, GgufValue>>;
+  readonly norms?: Readonly<Record<string, number>>;
   /** A number of the feed-forward's hidden layer that is NaN for every token, in every layer. */
   readonly nan_hidden?: number;
 }
@@ -212,11 +217,9 @@ const LAYERS = 2;
 
 function tensorsOf(
   vocabulary_size: number,
-  layers: number,
-  seed: number,
-  { width, heads, cache_heads, hidden, quantized }: TinyShape,
-  nan_hidden?: number,
+  { layers = LAYERS, seed = 1, shape = SHAPE, norms = {}, nan_hidden }: TinyModel,
 ): readonly GgufTensor[] {
+  const { width, heads, cache_heads, hidden, quantized } = shape;
   const random = randomNumbers(seed);
   const cache_width = (width / heads) * cache_heads;
   const matrix = (name: string, columns: number, rows: number): GgufTensor => ({
@@ -230,10 +233,10 @@ function tensorsOf(
     if (nan_hidden !== undefined) made.values.fill(Number.NaN, nan_hidden * width, (nan_hidden + 1) * width);
     return made;
   };
-  const norm = (name: string): GgufTensor => ({
+  const norm = (name: string, size = width): GgufTensor => ({
     name,
-    shape: [width],
-    values: new Float32Array(width).fill(1),
+    shape: [size],
+    values: new Float32Array(size).fill(1),
   });
   return [
     matrix('token_embd.weight', width, vocabulary_size),
@@ -248,11 +251,12 @@ function tensorsOf(
       gate(layer),
       matrix(`blk.${layer}.ffn_up.weight`, width, hidden),
       matrix(`blk.${layer}.ffn_down.weight`, hidden, width),
+      ...Object.entries(norms).map(([name, size]) => norm(`blk.${layer}.${name}.weight`, size)),
     ]).flat(),
   ];
 }
 
-/** A Llama of a few small layers with random weights and a byte-level vocabulary, as GGUF bytes. */
+/** A model of a few small layers with random weights and a byte-level vocabulary, as GGUF bytes. */
 export function tinyModelBytes(model: TinyModel): Buffer {
   const bytes = byteTexts();
   const encoded = model.words.map((word) =>
@@ -275,20 +279,19 @@ export function tinyModelBytes(model: TinyModel): Buffer {
     return id < model.control.length + maker_defined.length ? TOKEN_TYPES.maker_defined : TOKEN_TYPES.normal;
   };
   const context_tokens = model.context_tokens ?? 2048;
-  const layers = model.layers ?? LAYERS;
-  const shape = model.shape ?? SHAPE;
+  const { architecture = 'llama', layers = LAYERS, shape = SHAPE } = model;
   return ggufBytes(
     {
-      'general.architecture': { type: 'string', value: 'llama' },
+      'general.architecture': { type: 'string', value: architecture },
       'general.name': { type: 'string', value: 'tiny' },
-      'llama.context_length': { type: 'u32', value: context_tokens },
-      'llama.embedding_length': { type: 'u32', value: shape.width },
-      'llama.block_count': { type: 'u32', value: layers },
-      'llama.feed_forward_length': { type: 'u32', value: shape.hidden },
-      'llama.rope.dimension_count': { type: 'u32', value: shape.width / shape.heads },
-      'llama.attention.head_count': { type: 'u32', value: shape.heads },
-      'llama.attention.head_count_kv': { type: 'u32', value: shape.cache_heads },
-      'llama.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
+      [`${architecture}.context_length`]: { type: 'u32', value: context_tokens },
+      [`${architecture}.embedding_length`]: { type: 'u32', value: shape.width },
+      [`${architecture}.block_count`]: { type: 'u32', value: layers },
+      [`${architecture}.feed_forward_length`]: { type: 'u32', value: shape.hidden },
+      [`${architecture}.rope.dimension_count`]: { type: 'u32', value: shape.width / shape.heads },
+      [`${architecture}.attention.head_count`]: { type: 'u32', value: shape.heads },
+      [`${architecture}.attention.head_count_kv`]: { type: 'u32', value: shape.cache_heads },
+      [`${architecture}.attention.layer_norm_rms_epsilon`]: { type: 'f32', value: 1e-5 },
       'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
       'tokenizer.ggml.pre': { type: 'string', value: model.pre_tokenizer ?? 'gpt-2' },
       'tokenizer.ggml.tokens': { type: 'strings', value: tokens },
@@ -303,8 +306,9 @@ export function tinyModelBytes(model: TinyModel): Buffer {
       ...(model.chat_template === undefined
         ? {}
         : { 'tokenizer.chat_template': { type: 'string', value: model.chat_template } as const }),
+      ...model.metadata,
     },
-    tensorsOf(tokens.length, layers, model.seed ?? 1, shape, model.nan_hidden),
+    tensorsOf(tokens.length, model),
   );
 }
 

@@ -7,7 +7,7 @@ import { loadLlamaEvaluator, loadLlamaTokenizer } from '../../../native/evaluato
 import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { verifyWeights } from '../../../native/weights.ts';
-import type { TinyModel } from './gguf.ts';
+import type { TinyModel, TinyShape } from './gguf.ts';
 
 /** decision-1's control tokens, at its ids. */
 export const MARKER_CONTROL = [
@@ -32,6 +32,28 @@ export const TINY_CHAT: TinyModel = {
   control: ['<|endoftext|>', '<|im_start|>', '<|im_end|>'],
   words: [...Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZ', (letter) => ` ${letter}`), ' AA', ' AB', ' Yes', ' No'],
   chat_template: CHATML,
+};
+
+const ONE_CACHE_HEAD: TinyShape = { width: 64, heads: 2, cache_heads: 1, hidden: 96, quantized: false };
+
+/** A model of Granite's kind, which scales its logits after the output matrix: no two rows of it are the logits. */
+export const TINY_SCALED: TinyModel = {
+  ...TINY_MARKERS,
+  architecture: 'granite',
+  layers: 1,
+  shape: ONE_CACHE_HEAD,
+  metadata: { 'granite.logit_scale': { type: 'f32', value: 4 } },
+};
+
+/** A model of Gemma's kind, in one layer of which a token sees no more than the 64 tokens before it. */
+export const TINY_SLIDING: TinyModel = {
+  ...TINY_MARKERS,
+  architecture: 'gemma3',
+  layers: 1,
+  shape: ONE_CACHE_HEAD,
+  context_tokens: 8192,
+  metadata: { 'gemma3.attention.sliding_window': { type: 'u32', value: 64 } },
+  norms: { post_attention_norm: 64, attn_q_norm: 32, attn_k_norm: 32, post_ffw_norm: 64 },
 };
 
 /** An empty directory that is removed when disposed of. */

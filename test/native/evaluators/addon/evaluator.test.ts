@@ -14,13 +14,17 @@ import {
   describeAddon,
   filledPlan,
   probabilityDistance,
-  scaledModelBytes,
-  slidingModelBytes,
   withLastReads,
 } from '../../addon/support.ts';
 import { largestDistance } from '../../support/distances.ts';
 import { tinyModelBytes, writeTinyModel } from '../../support/gguf.ts';
-import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../../support/models.ts';
+import {
+  loadOnCpu,
+  TINY_MARKERS,
+  TINY_SCALED,
+  TINY_SLIDING,
+  temporaryDirectory,
+} from '../../support/models.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
@@ -166,7 +170,7 @@ describeAddon('the addon evaluates plans', () => {
 
   test('a model whose logits are more than a matrix product is read through all of its vocabulary', async () => {
     const scaled_path = join(directory.path, 'scaled.gguf');
-    await Bun.write(scaled_path, scaledModelBytes());
+    await writeTinyModel(scaled_path, TINY_SCALED);
     const scaled = await open({ model_path: scaled_path, context_tokens: 1024 });
     const { evaluator: llama } = await loadOnCpu(scaled_path);
     await fc.assert(
@@ -583,7 +587,7 @@ describeAddon('the addon evaluates plans', () => {
     'a model whose layers see a window only answers as through node-llama-cpp, with bits %s',
     async (_, deterministic) => {
       const model_path = join(directory.path, 'sliding.gguf');
-      await writeFile(model_path, slidingModelBytes(64));
+      await writeTinyModel(model_path, TINY_SLIDING);
       const sliding = await open({ model_path, deterministic });
       const { evaluator: llama } = await loadOnCpu(model_path);
       await fc.assert(
