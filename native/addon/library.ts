@@ -72,8 +72,8 @@ function packageLibrary(name: string, gpu: LlamaLibrary['gpu']): LlamaLibrary | 
  */
 export function findLibrary(gpu: Gpu): LlamaLibrary | undefined {
   for (const candidate of candidates()) {
-    const wanted = gpu === 'auto' ? candidate.present : gpu === candidate.gpu || gpu === false;
-    if (!wanted || (gpu === false && candidate.gpu !== false && candidate.gpu !== 'metal')) continue;
+    const serves = gpu === candidate.gpu || (gpu === false && candidate.gpu === 'metal');
+    if (gpu === 'auto' ? !candidate.present : !serves) continue;
     const library = packageLibrary(candidate.package, gpu !== false && candidate.gpu);
     if (library !== undefined) return library;
   }
