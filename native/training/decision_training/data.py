@@ -24,8 +24,8 @@ from .mixture import HARD, NON_COMMERCIAL, shares
 from .network import MASKED
 from .prompt import Encode, Prompt
 
+# The indexes of `cases.KINDS`.
 NOUL, CHOICE, SCORE = 0, 1, 2
-KINDS = ("noul", "choice", "score")
 # A level's neighbours also get a share of the target: that of a normal distribution with this deviation, in levels.
 LEVEL_DEVIATION = 0.45
 # The share of records that are read as JSON instead of rendered, of those that are no strings.

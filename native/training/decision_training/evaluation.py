@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .data import KINDS, NOUL, Document, collate, grouped
+from .cases import KINDS
+from .data import NOUL, Document, collate, grouped
 from .training import Trainer
 
 CALIBRATION_BINS = 10

@@ -82,8 +82,6 @@ def finetune(
     split: Split, model_path: Path, folder: Path, name: str, settings: FinetuneSettings, compute: Compute, out: TextIO
 ) -> None:
     """Writes GGUF parts and `report.json` into a new folder. Raises `TrainingError` if nothing improved."""
-    if folder.exists():
-        raise TrainingError(f"{folder} is there already: name a new folder.")
     model = read_model(model_path)
     if "control" not in model.weights:
         raise TrainingError(f"{model_path} is not decision-1 or made of it: it lacks the control tokens.")

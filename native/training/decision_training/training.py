@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .cases import KINDS
 from .checkpoint import INTERVAL_SECONDS, Interruption, Interval, read_checkpoint, write_checkpoint
-from .data import KINDS, NOUL, Batch, DocumentRules, Pools, RecordFile, attention_mask, stream
+from .data import NOUL, Batch, DocumentRules, Pools, RecordFile, attention_mask, stream
 from .errors import TrainingError
 from .network import Compute, Network, build_network, load_weights, weights_of
 from .restore import Model, read_model
