@@ -7,7 +7,6 @@ import type { PreTokenizer } from './pre-tokenizer.ts';
 
 /** The facts in a GGUF file that the choice of a prompt profile needs. */
 export interface ModelFacts {
-  readonly architecture: string;
   /** The positions for which the model was made; 0 if the file has no 32-bit number, as llama.cpp reads it. */
   readonly trained_context_tokens: number;
   readonly vocabulary: Vocabulary;
@@ -36,7 +35,6 @@ export async function readModelFacts(path: string): Promise<ModelFacts> {
   const types = metadata.get(TOKEN_TYPES);
   const begins_with_bos = metadata.get('tokenizer.ggml.add_bos_token');
   return {
-    architecture,
     trained_context_tokens: number(`${architecture}.context_length`) ?? 0,
     vocabulary: {
       texts: tokens,
