@@ -27,6 +27,8 @@ const BODY = JSON.stringify(SMALL_REQUEST);
 /** Clients of the organizations, which send one request after the other until they are stopped. */
 export class Clients {
   readonly seen: Seen[] = [];
+  /** The pause of a client after a 200, in milliseconds. At 0, the next request follows at once. */
+  rest_ms = 0;
   readonly #running: Promise<unknown>;
   #is_over = false;
 
@@ -54,7 +56,8 @@ export class Clients {
       const from_ms = performance.now();
       const answer = await this.#ask(key);
       this.seen.push({ from_ms, to_ms: performance.now(), organization, ...answer });
-      if (answer.outcome !== '200') await Bun.sleep(REFUSED_WAIT_MS);
+      const wait_ms = answer.outcome === '200' ? this.rest_ms : REFUSED_WAIT_MS;
+      if (wait_ms > 0) await Bun.sleep(wait_ms);
     }
   }
 

@@ -7,6 +7,8 @@ import { type FaultTimes, type Phase, phasesOf } from './measured.ts';
 /** The longest time from a fault's repair to the clients' first answer. */
 const RECOVERY_MS = 30_000;
 const POLL_MS = 50;
+/** The time from a fault's beginning in which clients never rest. */
+const FULL_LOAD_MS = 3_000;
 
 /** Options of a run. */
 export interface RunOptions extends ClusterOptions {
@@ -14,6 +16,8 @@ export interface RunOptions extends ClusterOptions {
   readonly faults: readonly Fault[];
   /** The time measured before and after each fault. */
   readonly quiet_ms: number;
+  /** The pause of a client after a 200 while the run only waits: late in a fault, and for its later check. */
+  readonly rest_ms?: number;
   /** Called with each line of progress. */
   readonly onProgress: (line: string) => void;
 }
@@ -25,7 +29,7 @@ export interface RunResult extends BooksResult {
 
 /** Runs the faults one after the other under load, then stops the nodes and checks the books. */
 export async function runCluster(options: RunOptions): Promise<RunResult> {
-  const { faults, quiet_ms, onProgress } = options;
+  const { faults, quiet_ms, rest_ms = 0, onProgress } = options;
   const cluster = await Cluster.start(options);
   try {
     const own_refusals = cluster.organizations.map(({ refusal }) => refusal);
@@ -46,13 +50,13 @@ export async function runCluster(options: RunOptions): Promise<RunResult> {
       await Bun.sleep(quiet_ms);
       onProgress(name);
       const from_ms = performance.now();
-      const result = await run(cluster);
+      const result = await resting(run(cluster), clients, rest_ms, FULL_LOAD_MS);
       const to_ms = performance.now();
       if (!(await isAnswered(clients, to_ms))) complaints.push(`${name}: nobody was answered afterwards`);
       await Bun.sleep(quiet_ms);
       times.push({ name, before_ms, from_ms, to_ms, after_ms: performance.now(), loses_windows });
       note(name, result);
-      if (result.later !== undefined) note(name, await result.later);
+      if (result.later !== undefined) note(name, await resting(result.later, clients, rest_ms, 0));
     }
     await clients.stop();
     onProgress('stopping the nodes');
@@ -67,6 +71,19 @@ export async function runCluster(options: RunOptions): Promise<RunResult> {
     };
   } finally {
     await cluster.remove();
+  }
+}
+
+/** Resolves as the work does. Clients rest from that time on, until it ends. */
+async function resting<T>(work: Promise<T>, clients: Clients, rest_ms: number, after_ms: number): Promise<T> {
+  const timer = setTimeout(() => {
+    clients.rest_ms = rest_ms;
+  }, after_ms);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+    clients.rest_ms = 0;
   }
 }
 
