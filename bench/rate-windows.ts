@@ -101,7 +101,7 @@ const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '1' } },
 });
 const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
-const server = await startPostgres({ shared_buffers: '256MB' });
+const server = await startPostgres({ shared_buffers: '256MB', autovacuum: 'on' });
 const redis = await startRedis();
 const nodes: Node[] = [];
 try {

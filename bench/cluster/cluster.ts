@@ -19,6 +19,7 @@ import type { DatabaseWay, Network, Place } from './network.ts';
 const DATABASE = 'cluster';
 const SETTINGS = {
   listen_addresses: '*',
+  autovacuum: 'on',
   // The delay before a standby reconnects to its primary. Commits wait meanwhile.
   wal_retrieve_retry_interval: '200ms',
 };

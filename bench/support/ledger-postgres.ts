@@ -45,7 +45,7 @@ export interface PostgresBench {
 
 /** Starts the server with this machine's programs, and the nodes on it. */
 export async function startPostgresBench(nodes: number, organizations: number): Promise<PostgresBench> {
-  const server = await startPostgres({ shared_buffers: '128MB' });
+  const server = await startPostgres({ shared_buffers: '128MB', autovacuum: 'on' });
   await administer(server, 'CREATE DATABASE bench');
   const url = server.url('bench');
   const { db, close } = await connectPostgres(url, { connections: 1 });

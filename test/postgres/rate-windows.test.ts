@@ -12,7 +12,13 @@ import { systemClock } from '../../src/time/clock.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { pausePostgres } from '../support/paused-postgres.ts';
-import { isPostgresMissing, startPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
+import {
+  isPostgresMissing,
+  type PostgresServer,
+  startPostgres,
+  type TestDatabase,
+  testDatabase,
+} from '../support/postgres.ts';
 import { nodeWindows } from '../support/rate-windows.ts';
 
 setDefaultTimeout(120_000);
@@ -390,21 +396,27 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
       await node.close();
     });
 
-    test('a server that hangs refuses a burst of an organization after a few attempts, not each few after one of their own', async () => {
-      const server = await startPostgres();
-      try {
+    describe('a server of their own', () => {
+      let server: PostgresServer;
+      const connect = (options?: PgOptions) => connectPostgres(server.url('postgres'), options);
+      beforeAll(async () => {
+        server = await startPostgres();
+        const first = await connect({ connections: 1 });
+        await bringUpToDate(first.db);
+        await first.close();
+      });
+      afterAll(() => server.remove());
+
+      test('that hangs refuses a burst of an organization after a few attempts, not each few after one of their own', async () => {
         let connections = 0;
         const node = impatientNode('burst', {
           on: {
             connect: (options) => {
               connections += 1;
-              return connectPostgres(server.url('postgres'), options);
+              return connect(options);
             },
           },
         });
-        const first = await connectPostgres(server.url('postgres'), { connections: 1 });
-        await bringUpToDate(first.db);
-        await first.close();
         await node.admit('org_burst', WIDE, 1);
         const resume = pausePostgres(server);
         // As requests are planned: a few of an organization at once.
@@ -423,18 +435,9 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
         await eventually(async () => (await standing()) !== null);
         expect((await node.admit('org_burst', WIDE, 1)).admitted).toBe(true);
         await node.close();
-      } finally {
-        await server.remove();
-      }
-    });
+      });
 
-    test('a server that is down admits nobody; what was to be settled is settled once it is back', async () => {
-      const server = await startPostgres();
-      try {
-        const connect = (options?: PgOptions) => connectPostgres(server.url('postgres'), options);
-        const first = await connect({ connections: 1 });
-        await bringUpToDate(first.db);
-        await first.close();
+      test('that is down admits nobody; what was to be settled is settled once it is back', async () => {
         const problems: unknown[] = [];
         const [node, other] = [
           impatientNode('down', { on: { connect }, problems }),
@@ -460,9 +463,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
         });
         expect((await node.admit('org_1', limits, 600)).admitted).toBe(true);
         await Promise.all([node.close(), other.close()]);
-      } finally {
-        await server.remove();
-      }
+      });
     });
   });
 });
