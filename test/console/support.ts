@@ -69,7 +69,7 @@ function openSqlite(onStatement: () => void): OpenDatabase {
 
 async function openPostgres(onStatement: () => void): Promise<OpenDatabase> {
   const taken = await takeDatabase();
-  const { db, close } = await taken.connect({ connections: CONNECTIONS });
+  const { db } = await taken.connect({ connections: CONNECTIONS });
   const watched = drizzle(db.$client, { schema: postgresSchema, logger: { logQuery: onStatement } });
   const rows = { of: 'postgres', db } as const;
   return {
@@ -82,10 +82,7 @@ async function openPostgres(onStatement: () => void): Promise<OpenDatabase> {
       const folder = join((await sharedPostgres()).folder, 'data', 'base', String(found?.oid));
       return Buffer.concat(readdirSync(folder).map((file) => readFileSync(join(folder, file))));
     },
-    async close() {
-      await close();
-      await giveBackDatabase(taken);
-    },
+    close: () => giveBackDatabase(taken),
   };
 }
 

@@ -23,8 +23,9 @@ import type { Hold, HoldRequest, HoldResult } from '../../src/store/hold.ts';
 import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
 import type { MovementReader } from '../../src/store/movement-reader.ts';
 import type { Store } from '../../src/store/store.ts';
+import { giveBackDatabase, takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
-import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { isPostgresMissing, type TestDatabase } from '../support/postgres.ts';
 import {
   type Account,
   accountRows,
@@ -316,7 +317,7 @@ class PostgresLedgerDatabase extends LedgerDatabase {
   }
 
   static async open(): Promise<PostgresLedgerDatabase> {
-    const database = await testDatabase();
+    const database = await takeDatabase();
     const opened = new PostgresLedgerDatabase(database, await database.connect({ connections: 4 }));
     await opened.#start(PROCESS_ID);
     return opened;
@@ -396,8 +397,8 @@ class PostgresLedgerDatabase extends LedgerDatabase {
     return this.books;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#database[Symbol.asyncDispose]();
+  [Symbol.asyncDispose](): Promise<void> {
+    return giveBackDatabase(this.#database);
   }
 
   async #start(id: string): Promise<void> {

@@ -5,7 +5,7 @@ import type { Executor, PgDb } from '../../db/postgres/connection.ts';
 import { PostgresRows } from '../../db/postgres/copied-rows.ts';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { SqliteRows } from '../../db/sqlite/copied-rows.ts';
-import { testDatabase } from './postgres.ts';
+import { giveBackDatabase, takeDatabase } from './emptied-postgres.ts';
 
 /** A PostgreSQL database with the rows of a SQLite database, as they are. */
 export interface CopiedPostgres extends AsyncDisposable {
@@ -17,9 +17,9 @@ export interface CopiedPostgres extends AsyncDisposable {
   damaged<T>(statements: string, work: (executor: Executor) => Promise<T>): Promise<T>;
 }
 
-/** Copies what SQLite has into a new PostgreSQL database, whether it is right or not. */
+/** Copies what SQLite has into a PostgreSQL database of its own, whether it is right or not. */
 export async function copiedToPostgres(db: Db): Promise<CopiedPostgres> {
-  const database = await testDatabase();
+  const database = await takeDatabase();
   const connection = await database.connect({ connections: 2 });
   await copyInto(db, connection.db);
   return {
@@ -43,7 +43,7 @@ export async function copiedToPostgres(db: Db): Promise<CopiedPostgres> {
       if (result === undefined) throw undone;
       return result;
     },
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => giveBackDatabase(database),
   };
 }
 

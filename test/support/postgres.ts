@@ -83,6 +83,8 @@ export interface TestDatabase extends AsyncDisposable {
   readonly url: string;
   /** Connects to it; the connection is closed before the database is dropped. */
   connect(options?: PgOptions): Promise<PgConnection>;
+  /** Closes these connections. */
+  disconnect(): Promise<void>;
 }
 
 /** Runs a program to its end; throws what it says when it fails. */
@@ -319,6 +321,9 @@ export async function testDatabase({ empty = false } = {}): Promise<TestDatabase
   await administer(server, `CREATE DATABASE ${name} TEMPLATE ${empty ? 'template0' : TEMPLATE}`);
   const connections: PgConnection[] = [];
   const url = server.url(name);
+  const disconnect = async () => {
+    await Promise.all(connections.splice(0).map((connection) => connection.close()));
+  };
   return {
     name,
     url,
@@ -327,8 +332,9 @@ export async function testDatabase({ empty = false } = {}): Promise<TestDatabase
       connections.push(connection);
       return connection;
     },
+    disconnect,
     [Symbol.asyncDispose]: async () => {
-      await Promise.all(connections.map((connection) => connection.close()));
+      await disconnect();
       await administer(server, `DROP DATABASE ${name} WITH (FORCE)`);
     },
   };
