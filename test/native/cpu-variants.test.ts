@@ -1,5 +1,5 @@
 import { dlopen } from 'bun:ffi';
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
@@ -9,8 +9,7 @@ import { cpuLibraries } from '../../native/cpu-library.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
 import { distances, largestDistance } from './support/distances.ts';
-import { temporaryDirectory } from './support/models.ts';
-import { widen } from './support/widen.ts';
+import { widened } from './support/widen.ts';
 
 // A child reads the vectors four times; kernels for old CPUs take several times as long as those for new ones.
 setDefaultTimeout(1_800_000);
@@ -74,17 +73,13 @@ const best = runnable.filter(({ score }) => score === highest);
 (runnable.length === 0 ? describe.skip : describeAddon)(
   "ggml's kernels for the kinds of CPU that this one can stand for",
   () => {
-    let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
     let models: readonly string[];
     /** Of the variant that serves here. */
     let served: Static<typeof Output>;
     beforeAll(async () => {
-      directory = await temporaryDirectory();
-      const { first, parts } = await verifyWeights(EMBEDDED_WEIGHTS);
-      models = [first, await widen(parts, directory.path)];
+      models = [EMBEDDED_WEIGHTS, await widened(await verifyWeights(EMBEDDED_WEIGHTS))];
       served = await ask(best[0]?.path ?? '');
     });
-    afterAll(() => directory[Symbol.asyncDispose]());
 
     async function ask(path: string): Promise<Static<typeof Output>> {
       return Value.Decode(Output, JSON.parse(await run(CHILD, path, ...models)));

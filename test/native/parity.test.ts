@@ -7,9 +7,9 @@ import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
 import { largestDistance } from './support/distances.ts';
-import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
+import { llamaTokenizer, loadOnCpu } from './support/models.ts';
 import { CONTEXT_TOKENS, VECTORS, type Vector, VOCABULARY, vectorInput } from './support/vectors.ts';
-import { widen } from './support/widen.ts';
+import { widened } from './support/widen.ts';
 
 setDefaultTimeout(180_000);
 
@@ -40,14 +40,11 @@ async function answer(
 // Weights of 8 bits make llama.cpp round activations to 8 bits too, and any other order of additions then shows in an
 // answer. The same numbers in 32 bits leave what the two implementations themselves make of a plan.
 describeAddon('decision-1 answers alike through both implementations', () => {
-  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   let addon: PlanEvaluator;
   let llama: PlanEvaluator;
   let tokenizer: ModelTokenizer;
   beforeAll(async () => {
-    directory = await temporaryDirectory();
-    const { parts } = await verifyWeights(EMBEDDED_WEIGHTS);
-    const model_path = await widen(parts, directory.path);
+    const model_path = await widened(await verifyWeights(EMBEDDED_WEIGHTS));
     addon = await createAddonEvaluator({
       model_path,
       context_tokens: CONTEXT_TOKENS,
@@ -61,7 +58,6 @@ describeAddon('decision-1 answers alike through both implementations', () => {
     await addon.close();
     await llama.close();
     await tokenizer.close();
-    await directory[Symbol.asyncDispose]();
   });
 
   test.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector] as const))(

@@ -4,16 +4,15 @@
  */
 import { markersV1 } from '../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
-import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
+import { llamaTokenizer, loadOnCpu } from './support/models.ts';
 import { CONTEXT_TOKENS, scoresOf, VECTORS, VECTORS_FILE } from './support/vectors.ts';
-import { widen } from './support/widen.ts';
+import { widened } from './support/widen.ts';
 
 const DECIMALS = 5;
 
-await using directory = await temporaryDirectory();
-const { parts } = await verifyWeights(EMBEDDED_WEIGHTS);
-const widened = await widen(parts, directory.path);
-const { evaluator } = await loadOnCpu(widened, { context_tokens: CONTEXT_TOKENS });
+const { evaluator } = await loadOnCpu(await widened(await verifyWeights(EMBEDDED_WEIGHTS)), {
+  context_tokens: CONTEXT_TOKENS,
+});
 const { tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS);
 const profile = markersV1(tokenizer);
 const lines: string[] = [];

@@ -4,7 +4,7 @@ import { markersV1 } from '../../native/plan/markers-v1.ts';
 import type { PromptProfile } from '../../native/plan/profile.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
-import { llamaTokenizer, loadOnCpu, temporaryDirectory } from './support/models.ts';
+import { llamaTokenizer, loadOnCpu } from './support/models.ts';
 import {
   CONTEXT_TOKENS,
   distanceFromPinned,
@@ -12,7 +12,7 @@ import {
   VECTORS,
   vectorInput,
 } from './support/vectors.ts';
-import { widen } from './support/widen.ts';
+import { widened } from './support/widen.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);
@@ -21,25 +21,21 @@ setDefaultTimeout(120_000);
 const WIDENED_TOLERANCE = 5e-3;
 
 // The profile alone: an engine divides its scores by temperatures, and reads options in more than one order.
-let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let rounded: PlanEvaluator;
-let widened: PlanEvaluator;
+let in_32_bits: PlanEvaluator;
 let tokenizer: ModelTokenizer;
 let profile: PromptProfile;
 beforeAll(async () => {
-  directory = await temporaryDirectory();
-  const { parts } = await verifyWeights(EMBEDDED_WEIGHTS);
-  const widened_path = await widen(parts, directory.path);
+  const widened_path = await widened(await verifyWeights(EMBEDDED_WEIGHTS));
   ({ evaluator: rounded } = await loadOnCpu(EMBEDDED_WEIGHTS, { context_tokens: CONTEXT_TOKENS }));
-  ({ evaluator: widened } = await loadOnCpu(widened_path, { context_tokens: CONTEXT_TOKENS }));
+  ({ evaluator: in_32_bits } = await loadOnCpu(widened_path, { context_tokens: CONTEXT_TOKENS }));
   ({ tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS));
   profile = markersV1(tokenizer);
 });
 afterAll(async () => {
   await rounded.close();
-  await widened.close();
+  await in_32_bits.close();
   await tokenizer.close();
-  await directory[Symbol.asyncDispose]();
 });
 
 test('there are sixteen vectors', () => {
@@ -78,7 +74,7 @@ describe.each(VECTORS.map((vector) => [`${vector.name}, ${vector.mode}`, vector]
     });
 
     test('gets the pinned scores from the same weights in 32 bits', async () => {
-      expect(await distanceFromPinned(vector, profile, widened)).toBeLessThanOrEqual(WIDENED_TOLERANCE);
+      expect(await distanceFromPinned(vector, profile, in_32_bits)).toBeLessThanOrEqual(WIDENED_TOLERANCE);
     });
   },
 );

@@ -14,7 +14,7 @@ import type { UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
 import { temporaryDirectory } from '../native/support/models.ts';
 import { VECTORS, vectorInput } from '../native/support/vectors.ts';
-import { widen } from '../native/support/widen.ts';
+import { widened } from '../native/support/widen.ts';
 import { llamaServerProgram, type RunningLlamaServer, startLlamaServer } from './llama-server-process.ts';
 import { distanceOf, probabilitiesOf, requestOf, tokenPool, withoutMarkers } from './token-models.ts';
 
@@ -94,8 +94,7 @@ describe.skipIf(program === undefined)('llama-server answers as the engine does 
   const pairs = new Map<string, Pair>();
   beforeAll(async () => {
     directory = await temporaryDirectory();
-    const { parts } = await verifyWeights(EMBEDDED_WEIGHTS);
-    const wide = await widen(parts, directory.path);
+    const wide = await widened(await verifyWeights(EMBEDDED_WEIGHTS));
     const folder = join(directory.path, 'codes');
     await mkdir(folder);
     pairs.set('codes-v1', await openPair(await withoutMarkers(wide, folder)));

@@ -10,12 +10,12 @@ import { basename, join } from 'node:path';
 import { cpuLibraries } from '../../../native/cpu-library.ts';
 import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
-import { loadLlamaEvaluator } from '../../../native/evaluators/llama/load-model.ts';
+import { loadLlamaEvaluator, loadLlamaTokenizer } from '../../../native/evaluators/llama/load-model.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
 import { verifyWeights } from '../../../native/weights.ts';
-import { llamaTokenizer, temporaryDirectory } from './models.ts';
+import { temporaryDirectory } from './models.ts';
 import { CONTEXT_TOKENS, pinnedScores, scoresOf, VECTORS } from './vectors.ts';
 
 /** Of the mode that reads each record once: kernels for old CPUs are slow. */
@@ -47,13 +47,13 @@ for (const [model_path, asked] of [
   [widened_path, ASKED_WIDENED],
 ] as const) {
   const common = { context_tokens: CONTEXT_TOKENS, gpu: false, threads: 1 } as const;
-  const { tokenizer } = await llamaTokenizer(model_path);
+  const weights = await verifyWeights(model_path);
+  const tokenizer = await loadLlamaTokenizer(weights, false);
   const addon = await scores(
     await createAddonEvaluator({ ...common, model_path, kernels: 'none' }),
     tokenizer,
     asked,
   );
-  const weights = await verifyWeights(model_path);
   const llama = await scores(
     await loadLlamaEvaluator(weights, { ...common, queue_limit: 64, flash_attention: false }),
     tokenizer,

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { readGgufFileInfo } from 'node-llama-cpp';
+import type { Weights } from '../../../native/weights.ts';
+import { madeOnce } from '../../support/made-once.ts';
 import { withTensors } from './gguf.ts';
 
 const BLOCK = 32;
@@ -22,8 +25,15 @@ function tensorValues(file: DataView, offset: number, type: number, count: numbe
   return values;
 }
 
-/** Writes the parts of a GGUF model of 8 bits into `directory` in 32 bits: the same numbers. Returns the first part. */
-export async function widen(parts: readonly string[], directory: string): Promise<string> {
+/** Resolves with the first part of the weights of 8 bits in 32 bits: the same numbers, which are written once. */
+export async function widened({ parts, sha256 }: Weights): Promise<string> {
+  const program = ['widen.ts', 'gguf.ts'].map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'));
+  const folder = await madeOnce('widened', [sha256, program], (folder) => widen(parts, folder));
+  return join(folder, basename(parts[0] ?? ''));
+}
+
+/** Writes the parts of a GGUF model of 8 bits into `directory` in 32 bits. */
+async function widen(parts: readonly string[], directory: string): Promise<void> {
   for (const part of parts) {
     const { metadataSize, tensorInfo = [] } = await readGgufFileInfo(part, {
       sourceType: 'filesystem',
@@ -40,5 +50,4 @@ export async function widen(parts: readonly string[], directory: string): Promis
     const header = new Uint8Array(bytes, 0, metadataSize);
     await Bun.write(join(directory, basename(part)), withTensors(header, tensors));
   }
-  return join(directory, basename(parts[0] ?? ''));
 }
