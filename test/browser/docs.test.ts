@@ -15,12 +15,9 @@ describe.skipIf(program === null)('the documents in a real browser', () => {
   let browser: ConsoleBrowser;
   beforeAll(async () => {
     service = await startTestService({ cold: true });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await service.close();
-  });
+  afterAll(() => service.close());
 
   test.each(['light', 'dark'] as const)(
     'axe finds nothing serious, no other host is asked, the browser complains about nothing: %s',

@@ -15,12 +15,9 @@ describe.skipIf(program === null)('the API reference in a real browser', () => {
   let browser: ConsoleBrowser;
   beforeAll(async () => {
     service = await startTestService({ cold: true });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await closeAudited(service);
-  });
+  afterAll(() => closeAudited(service));
 
   test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
     'shows every endpoint, asks no other host for anything, and neither axe nor the browser has something to say: %s',

@@ -1,3 +1,5 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -49,6 +51,8 @@ const Findings = Type.Object({
   ),
 });
 
+let shared: ConsoleBrowser | undefined;
+
 /** One real browser; each page that it opens has cookies and storage of its own. */
 export class ConsoleBrowser implements AsyncDisposable {
   private constructor(private readonly browser: Browser) {}
@@ -61,6 +65,12 @@ export class ConsoleBrowser implements AsyncDisposable {
     const options = { executablePath: program, args: FLAGS };
     const ignoreDefaultArgs = keeps_pages ? ['--disable-back-forward-cache'] : [];
     return new ConsoleBrowser(await chromium.launch({ ...options, ignoreDefaultArgs }));
+  }
+
+  /** The one browser without windows of this test process, which ends it. One that ended before is started anew. */
+  static async shared(program: string): Promise<ConsoleBrowser> {
+    if (shared?.browser.isConnected() !== true) shared = await openUntilExit(program);
+    return shared;
   }
 
   /** A new page on such a screen, of a reader in that time zone. */
@@ -78,6 +88,26 @@ export class ConsoleBrowser implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.browser.close();
+  }
+}
+
+/** Opens a browser whose files are removed after this process, of whose end the test runner tells nobody. */
+async function openUntilExit(program: string): Promise<ConsoleBrowser> {
+  const folder = mkdtempSync(join(tmpdir(), 'tds-browser-'));
+  // The pipe that it reads ends with this process, and so does the browser, within moments.
+  Bun.spawn(['sh', '-c', 'read -r line; sleep 5; rm -rf "$0"', folder], {
+    stdin: 'pipe',
+    stdout: 'ignore',
+    stderr: 'ignore',
+  }).unref();
+  // Playwright takes no other word on where the profile lies.
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = folder;
+  try {
+    return await ConsoleBrowser.open(program);
+  } finally {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
   }
 }
 

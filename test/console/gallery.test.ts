@@ -35,12 +35,9 @@ describe.skipIf(program === null)('the components of the console in a real brows
           ? Response.json(SESSION)
           : answerPage(request, files, 'req_test'),
     });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await server.stop(true);
-  });
+  afterAll(() => server.stop(true));
 
   const openGallery = async (view: View): Promise<ConsolePage> => {
     const opened = await browser.page(view);

@@ -23,12 +23,9 @@ describe.skipIf(program === null)('people in a real browser', () => {
   let browser: ConsoleBrowser;
   beforeAll(async () => {
     made = await startTestConsole();
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const open = (page: Page, path: string) => page.goto(`${made.service.server.address}${path}`);
   const shown = (page: Page, heading: string) =>

@@ -26,13 +26,10 @@ describe.skipIf(program === null)('alerts in the console', () => {
   let ada: Person;
   beforeAll(async () => {
     made = await startTestConsole({}, { has_mail_server: true });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
     ada = await addPerson(made, { email: 'ada@example.com' });
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const page_of = (organization_id: string, page: string) => `/console/o/${organization_id}/${page}`;
   const credit = (organization_id: string, dollars: number) =>

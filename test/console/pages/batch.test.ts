@@ -44,12 +44,9 @@ describe.skipIf(program === null)('the Batch page', () => {
           return await run();
         }),
     });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   let count = 0;
   /** Somebody with credit and a key. */

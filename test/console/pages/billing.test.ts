@@ -30,12 +30,9 @@ describe.skipIf(program === null)('the page of billing', () => {
   let browser: ConsoleBrowser;
   beforeAll(async () => {
     made = await startTestConsole();
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const people = new Map<string, Promise<Person>>();
   /** Somebody with an organization of their own, made when they are needed first. */

@@ -20,12 +20,9 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   beforeAll(async () => {
     made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const at = (page: string, { organization_id } = ada) => `/console/o/${organization_id}/${page}`;
 

@@ -29,12 +29,9 @@ describe
     beforeAll(async () => {
       made = await startTestConsole({}, { sign_up });
       ada = await addPerson(made, { email: 'ada@example.com', name: 'Analytical Engines' });
-      browser = await ConsoleBrowser.open(program ?? '');
+      browser = await ConsoleBrowser.shared(program ?? '');
     });
-    afterAll(async () => {
-      await browser[Symbol.asyncDispose]();
-      await made.close();
-    });
+    afterAll(() => made.close());
 
     /** Invites as the owner does, on the page of members; resolves with the link that is mailed. */
     const inviteByPage = async (email: string): Promise<string> => {

@@ -19,16 +19,13 @@ describe.skipIf(program === null)('by keyboard alone', () => {
   let ada: Person;
   beforeAll(async () => {
     made = await startTestConsole();
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace', is_operator: true });
     const { organization_id } = ada;
     await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
     await addMemberPerson(made, organization_id, 'reader', 'Rita Reader');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const open = (path: string) => visit(browser, made, path, { person: ada });
   const openOwn = (name: string) => open(`/console/o/${ada.organization_id}/${name}`);

@@ -25,12 +25,9 @@ describe.skipIf(program === null)('the page of keys', () => {
   beforeAll(async () => {
     made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const pathOf = (organization_id: string) => `/console/o/${organization_id}/keys`;
 

@@ -15,12 +15,9 @@ describe.skipIf(program === null)('the token of a mailed link is in no address a
   let browser: ConsoleBrowser;
   beforeAll(async () => {
     made = await startTestConsole();
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   /** A page, and what its browser sends of addresses from here on. */
   async function watchedPage() {

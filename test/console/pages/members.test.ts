@@ -30,12 +30,9 @@ describe.skipIf(program === null)('the page of members', () => {
       reader: await addMemberPerson(made, organization_id, 'reader', 'Rita Reader'),
     };
     path = `/console/o/${organization_id}/members`;
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const rolesNow = async () =>
     (await made.service.accounts.store.accounts.membersOf(ada.organization_id)).map(({ role }) => role);

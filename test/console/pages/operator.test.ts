@@ -42,7 +42,7 @@ beforeAll(async () => {
   clock.stepWallClock(-300_000);
   made = await startTestConsole({ clock });
   seconds(clock);
-  browser = await ConsoleBrowser.open(program);
+  browser = await ConsoleBrowser.shared(program);
   ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace', is_operator: true });
   grace = await addPerson(made, { email: 'grace@example.com', name: 'Grace Hopper' });
   eve = await addPerson(made, { email: 'eve@example.com', name: 'Eve Reader' });
@@ -50,7 +50,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   if (program === null) return;
-  await browser[Symbol.asyncDispose]();
   await made.close();
 });
 

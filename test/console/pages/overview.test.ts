@@ -25,12 +25,9 @@ describe.skipIf(program === null)('the start of the console', () => {
   let browser: ConsoleBrowser;
   beforeAll(async () => {
     made = await startTestConsole({ cold: false });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const overviewPath = ({ organization_id }: Person) => `/console/o/${organization_id}/overview`;
 

@@ -26,12 +26,9 @@ describe.skipIf(program === null)('the command palette', () => {
     const to_ms = Date.now();
     const own = { organization_id, project_id, api_key_id: key_id };
     addUsage(made.service.db, { ...own, requests: 3, from_ms: to_ms - 60_000, to_ms });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const open = async (view: View = DESKTOP) => {
     const path = `/console/o/${ada.organization_id}/overview`;

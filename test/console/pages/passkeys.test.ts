@@ -32,13 +32,10 @@ describe.skipIf(program === null)('passkeys in a real browser', () => {
   let local: string;
   beforeAll(async () => {
     made = await startTestConsole();
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
     local = `http://localhost:${new URL(made.service.server.address).port}`;
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   /** A page with an authenticator, where that person has signed in with the password. */
   async function signedInPage({ email }: Pick<Person, 'email'>, view: View = DESKTOP): Promise<ConsolePage> {

@@ -26,12 +26,9 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     const { organization_id, default_project_id: project_id } = owner;
     await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
     await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Playground' });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   const playground = () => `/console/o/${owner.organization_id}/playground`;
   const open = () => visit(browser, made, playground(), { person: owner });

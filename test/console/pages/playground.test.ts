@@ -51,12 +51,9 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     const { organization_id, default_project_id: project_id } = owner;
     await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
     ({ key: api_key } = await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Playground' }));
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   /** The page of an organization, as somebody who is signed in sees it. */
   const openPlayground = (

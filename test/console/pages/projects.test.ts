@@ -23,12 +23,9 @@ describe.skipIf(program === null)('the page of projects', () => {
     made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
     path = `/console/o/${ada.organization_id}/projects`;
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   /** Writes what a project has spent in this month, as charges do. */
   const spend = (project_id: string, spent_micros: number) => {

@@ -169,12 +169,9 @@ describe.skipIf(program === null)('every page, as every kind of reader', () => {
     const asked = { organization_id, email: 'guest@example.com', role: 'reader' } as const;
     invitation_token = (await invite(accounts, OPERATOR, asked)).token;
     await invite(accounts, OPERATOR, { ...asked, email: 'second.owner@example.com', role: 'owner' });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   test.each(READERS)('%s', async (reader) => {
     const person = people.get(reader);

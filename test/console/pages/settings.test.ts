@@ -17,12 +17,9 @@ describe.skipIf(program === null)("the page of an organization's settings", () =
     made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
     path = `/console/o/${ada.organization_id}/settings`;
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   test('an owner renames the organization, founds another one, and is not offered to leave the only owner', async () => {
     await using opened = await visit(browser, made, path, { person: ada });

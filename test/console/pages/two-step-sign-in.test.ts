@@ -15,12 +15,9 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
   let browser: ConsoleBrowser;
   beforeAll(async () => {
     made = await startTestConsole();
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   /** Signs in with the password; the code is asked for next. */
   async function enterPassword(page: Page, email: string): Promise<void> {

@@ -66,12 +66,9 @@ describe.skipIf(program === null)('the usage page', () => {
       to_ms: now_ms - 19 * DAY_MS,
     });
     addRolledUp({ ...own, day: utcDay(now_ms - 50 * DAY_MS) });
-    browser = await ConsoleBrowser.open(program ?? '');
+    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => made.close());
 
   /** Writes a day that was rolled up. */
   const addRolledUp = (of: {
