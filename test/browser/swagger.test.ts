@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { ConsoleBrowser, PAGE_VIEWS } from '../console/browser.ts';
+import { ConsoleBrowser, PHONE } from '../console/browser.ts';
+import { expectReadsWell } from '../console/screens.ts';
 import { chromiumPath } from '../support/chromium.ts';
 import { closeAudited } from '../support/money.ts';
 import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
@@ -19,25 +20,20 @@ describe.skipIf(program === null)('the API reference in a real browser', () => {
   });
   afterAll(() => closeAudited(service));
 
-  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
-    'shows every endpoint, asks no other host for anything, and neither axe nor the browser has something to say: %s',
-    async (name, view) => {
-      await using opened = await browser.page(view);
-      const { page, complaints } = opened;
-      const requested: string[] = [];
-      page.on('request', (request) => requested.push(request.url()));
-      const { address } = service.server;
-      await page.goto(`${address}/swagger`);
-      for (const path of ['/v1/decisions', '/v1/decisions/batch', '/v1/systemone']) {
-        await page.getByRole('heading', { name: `POST ${path}`, exact: true }).waitFor();
-      }
-      await page.getByRole('heading', { name: 'GET /v1/models', exact: true }).waitFor();
-      const hosts = requested.filter((url) => url.startsWith('http')).map((url) => new URL(url).origin);
-      expect(new Set(hosts)).toEqual(new Set([address]));
-      await opened.photograph(`reference-${name}`);
-      expect(await opened.seriousFindings()).toEqual([]);
-      expect(await opened.overflows()).toBe(false);
-      expect(complaints).toEqual([]);
-    },
-  );
+  test('shows every endpoint, asks no other host for anything, and neither axe nor the browser has something to say', async () => {
+    await using opened = await browser.page(PHONE);
+    const { page } = opened;
+    const requested: string[] = [];
+    page.on('request', (request) => requested.push(request.url()));
+    const { address } = service.server;
+    await page.goto(`${address}/swagger`);
+    for (const path of ['/v1/decisions', '/v1/decisions/batch', '/v1/systemone']) {
+      await page.getByRole('heading', { name: `POST ${path}`, exact: true }).waitFor();
+    }
+    await page.getByRole('heading', { name: 'GET /v1/models', exact: true }).waitFor();
+    await expectReadsWell(opened, 'reference');
+    expect(opened.complaints).toEqual([]);
+    const hosts = requested.filter((url) => url.startsWith('http')).map((url) => new URL(url).origin);
+    expect(new Set(hosts)).toEqual(new Set([address]));
+  });
 });

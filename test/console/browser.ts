@@ -40,6 +40,8 @@ const WAIT_MAX_MS = 60_000;
 /** Nothing is drawn by a GPU, so its process would only cost CPU time. */
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--in-process-gpu', '--disable-dev-shm-usage'];
 
+const TWO_FRAMES = 'new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen())))';
+
 const Findings = Type.Object({
   violations: Type.Array(
     Type.Object({
@@ -124,6 +126,14 @@ export class ConsolePage implements AsyncDisposable {
     page.on('console', (message) => {
       if (message.type() === 'error') this.complaints.push(`${message.text()} ${message.location().url}`);
     });
+  }
+
+  /** Shows the page on that screen from now on, as if its reader had turned to it. */
+  async show({ width, height, theme }: View): Promise<void> {
+    await this.page.setViewportSize({ width, height });
+    await this.page.emulateMedia({ colorScheme: theme });
+    // Charts observe their own size; they have been drawn again by then.
+    await evaluate(this.context, this.page, TWO_FRAMES);
   }
 
   /** Resolves with axe's serious and critical findings on the current page: each as its rule and element. */

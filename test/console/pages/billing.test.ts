@@ -261,21 +261,22 @@ describe.skipIf(program === null)('the page of billing', () => {
     await grace.ask(`/console/api/organizations/${organization_id}/top-ups`, {
       body: { amount_micros: 25 * DOLLAR_MICROS },
     });
+    await using opened = await open(grace, PHONE);
+    const { page } = opened;
+    const requests = page.getByText(/requests Default/).first();
+    await requests.waitFor();
     for (const view of PAGE_VIEWS) {
-      await using opened = await open(grace, view);
-      await opened.page
-        .getByText(/requests Default/)
-        .first()
-        .waitFor();
+      await opened.show(view);
       await opened.photograph(`billing-${view.name}`);
       expect(await opened.seriousFindings()).toEqual([]);
       expect(await opened.overflows()).toBe(false);
-      await opened.page.getByRole('button', { name: 'How to pay' }).click();
-      await opened.page.getByRole('dialog', { name: 'How to pay' }).waitFor();
+      await page.getByRole('button', { name: 'How to pay' }).click();
+      await page.getByRole('dialog', { name: 'How to pay' }).waitFor();
       await opened.photograph(`billing-how-to-pay-${view.name}`);
       expect(await opened.seriousFindings()).toEqual([]);
-      expect(opened.complaints).toEqual([]);
+      await page.keyboard.press('Escape');
     }
+    expect(opened.complaints).toEqual([]);
   });
 });
 

@@ -6,7 +6,7 @@ import { archiveProject, changeProject, createProject } from '../../../src/accou
 import { monthOf } from '../../../src/time/month.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
-import { ConsoleBrowser, PAGE_VIEWS } from '../browser.ts';
+import { ConsoleBrowser, PAGE_VIEWS, PHONE } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
@@ -148,9 +148,10 @@ describe.skipIf(program === null)('the page of projects', () => {
     }
     const { id } = await createProject(accounts, OPERATOR, { organization_id, name: 'Trial' });
     await archiveProject(accounts, OPERATOR, id);
+    await using opened = await visit(browser, made, path, { person: ada, view: PHONE });
+    const { page } = opened;
     for (const view of PAGE_VIEWS) {
-      await using opened = await visit(browser, made, path, { person: ada, view });
-      const { page } = opened;
+      await opened.show(view);
       await page.getByRole('row', { name: 'Support inbox' }).waitFor();
       if (view.width < 720) {
         const topOf = async (title: string) =>
@@ -171,7 +172,8 @@ describe.skipIf(program === null)('the page of projects', () => {
       await page.getByRole('tab', { name: 'Archived' }).click();
       await page.getByRole('row', { name: 'Trial' }).waitFor();
       expect(await opened.seriousFindings()).toEqual([]);
-      expect(opened.complaints).toEqual([]);
+      await page.getByRole('tab', { name: 'Active' }).click();
     }
+    expect(opened.complaints).toEqual([]);
   });
 });
