@@ -660,7 +660,7 @@ describe('who may ask what', () => {
       const at = await freshPlace(row, caller);
       const { given } = row;
       const prepared = await given?.(at, caller);
-      const before = await dump();
+      const before = reads || expectedStatus(row, caller) >= 400 ? await dump() : null;
       const fixed = prepared === undefined ? row : { ...row, given: () => prepared };
       const response = await send(fixed, at, caller);
       await response.text();
@@ -668,7 +668,7 @@ describe('who may ask what', () => {
       statuses[caller] = response.status;
       expect(response.headers.get('cache-control')).toBe('no-store');
       expect(response.headers.get('x-content-type-options')).toBe('nosniff');
-      if (response.status >= 400 || reads) expect(await dump()).toBe(before);
+      if (before !== null && (response.status >= 400 || reads)) expect(await dump()).toBe(before);
     }
     const expected = CALLERS.map((caller) => [caller, expectedStatus(row, caller)]);
     expect(statuses).toEqual(Object.fromEntries(expected));
