@@ -3,8 +3,8 @@ import { Elysia } from 'elysia';
 import { previewAccountDeletion } from '../../accounts/delete-account.ts';
 import { renameUser } from '../../accounts/users.ts';
 import type { RequestContexts } from '../../http/context.ts';
-import { giveCookies } from './cookies.ts';
-import { answerOf, Done, Id, Name, Password, Time } from './schemas.ts';
+import { doneWith } from './cookies.ts';
+import { answerOf, Done, done, Id, Name, Password, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { visitOf } from './visit.ts';
@@ -37,14 +37,10 @@ export function accountRoutes(services: ConsoleServices, contexts: RequestContex
   const visit = (request: Request) => visitOf(contexts, request);
   return new Elysia()
     .use(signedIn(services))
-    .patch(
-      '/account',
-      async ({ session, body: { name } }) => {
-        await renameUser(services, session.user_id, name);
-        return { done: true as const };
-      },
-      { body: Type.Object({ name: Name }), response: Done },
-    )
+    .patch('/account', ({ session, body: { name } }) => done(renameUser(services, session.user_id, name)), {
+      body: Type.Object({ name: Name }),
+      response: Done,
+    })
     .get(
       '/account/deletion',
       async ({ session: { user_id } }) => {
@@ -55,18 +51,12 @@ export function accountRoutes(services: ConsoleServices, contexts: RequestContex
     )
     .delete(
       '/account',
-      async ({ request, set, body }) => {
-        giveCookies(set, await sign_in.deleteAccount(visit(request), body));
-        return { done: true as const };
-      },
+      ({ request, set, body }) => doneWith(set, sign_in.deleteAccount(visit(request), body)),
       { body: Type.Object({ password: Password }), response: Done },
     )
     .post(
       '/password',
-      async ({ request, set, body }) => {
-        giveCookies(set, await sign_in.changePassword(visit(request), body));
-        return { done: true as const };
-      },
+      ({ request, set, body }) => doneWith(set, sign_in.changePassword(visit(request), body)),
       { body: Type.Object({ current_password: Password, new_password: Password }), response: Done },
     )
     .get('/sessions', async ({ session }) => ({ items: [...(await sign_in.sessions(session))] }), {
@@ -74,18 +64,10 @@ export function accountRoutes(services: ConsoleServices, contexts: RequestContex
     })
     .delete(
       '/sessions/:session_id',
-      async ({ session, params: { session_id } }) => {
-        await sign_in.endSession(session, session_id);
-        return { done: true as const };
-      },
+      ({ session, params: { session_id } }) => done(sign_in.endSession(session, session_id)),
       { params: Type.Object({ session_id: Id }), response: Done },
     )
-    .post(
-      '/sessions/end-others',
-      async ({ session }) => {
-        await sign_in.endOtherSessions(session);
-        return { done: true as const };
-      },
-      { response: Done },
-    );
+    .post('/sessions/end-others', ({ session }) => done(sign_in.endOtherSessions(session)), {
+      response: Done,
+    });
 }

@@ -2,7 +2,7 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { markAlertsRead, receivedAlerts } from '../../alerts/received.ts';
 import type { AlertKind } from '../../store/alert-records.ts';
-import { answerOf, Done, Micros, nullable, Time } from './schemas.ts';
+import { answerOf, Done, done, Micros, nullable, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -53,18 +53,13 @@ export function alertRoutes(services: ConsoleServices) {
     )
     .post(
       '/read',
-      async ({ session: { user_id }, body: { up_to_id } }) => {
-        await markAlertsRead(services, user_id, up_to_id);
-        return { done: true as const };
-      },
+      ({ session: { user_id }, body: { up_to_id } }) => done(markAlertsRead(services, user_id, up_to_id)),
       { body: Type.Object({ up_to_id: Type.Integer() }), response: Done },
     )
     .patch(
       '/',
-      async ({ session: { user_id }, body: { gets_mails } }) => {
-        await services.store.alerts.writeAlertMails(user_id, gets_mails);
-        return { done: true as const };
-      },
+      ({ session: { user_id }, body: { gets_mails } }) =>
+        done(services.store.alerts.writeAlertMails(user_id, gets_mails)),
       { body: Type.Object({ gets_mails: Type.Boolean() }), response: Done },
     );
 }

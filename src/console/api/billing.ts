@@ -6,7 +6,17 @@ import { billing, creditMovements } from '../../payments/billing.ts';
 import { cancelTopUp, startTopUp } from '../../payments/credit.ts';
 import { manualProvider } from '../../payments/manual.ts';
 import type { Payment } from '../../store/payment-records.ts';
-import { answerOf, Done, Id, Micros, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
+import {
+  answerOf,
+  Done,
+  done,
+  Id,
+  Micros,
+  nullable,
+  OrganizationParams,
+  queryInteger,
+  Time,
+} from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -148,23 +158,14 @@ export function billingRoutes(services: ConsoleServices) {
         }),
       },
     )
-    .post(
-      '/top-ups/:payment_id/cancel',
-      async ({ actor, params: { organization_id, payment_id } }) => {
-        await cancelTopUp(services, actor, { organization_id, payment_id });
-        return { done: true as const };
-      },
-      {
-        params: Type.Composite([OrganizationParams, Type.Object({ payment_id: Id })]),
-        response: Done,
-      },
-    )
+    .post('/top-ups/:payment_id/cancel', ({ actor, params }) => done(cancelTopUp(services, actor, params)), {
+      params: Type.Composite([OrganizationParams, Type.Object({ payment_id: Id })]),
+      response: Done,
+    })
     .patch(
       '/credit-alert',
-      async ({ actor, params: { organization_id }, body: { credit_alert_micros } }) => {
-        await setCreditAlert(services, actor, { organization_id, credit_alert_micros });
-        return { done: true as const };
-      },
+      ({ actor, params, body: { credit_alert_micros } }) =>
+        done(setCreditAlert(services, actor, { ...params, credit_alert_micros })),
       {
         params: OrganizationParams,
         body: Type.Object({ credit_alert_micros: nullable(Micros) }),

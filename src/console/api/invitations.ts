@@ -14,6 +14,7 @@ import { giveCookies } from './cookies.ts';
 import {
   answerOf,
   Done,
+  done,
   Email,
   Id,
   Name,
@@ -82,18 +83,14 @@ export function invitationRoutes(services: ConsoleServices) {
         const email = open.find(({ id }) => id === params.invitation_id)?.email;
         if (email !== undefined) services.sign_in.countInvitation(session, email);
         services.mailInvitation(await resendInvitation(services, actor, params), session.name);
-        return { done: true as const };
+        return { done: true } as const;
       },
       { params: InvitationParams, response: Done },
     )
-    .delete(
-      '/:invitation_id',
-      async ({ actor, params }) => {
-        await revokeInvitation(services, actor, params);
-        return { done: true as const };
-      },
-      { params: InvitationParams, response: Done },
-    );
+    .delete('/:invitation_id', ({ actor, params }) => done(revokeInvitation(services, actor, params)), {
+      params: InvitationParams,
+      response: Done,
+    });
 }
 
 const Joined = answerOf({ organization_id: Type.String() });

@@ -11,7 +11,7 @@ import {
   setKeyLimit,
 } from '../../accounts/keys.ts';
 import type { ListedKey } from '../../store/key-records.ts';
-import { answerOf, Done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import { answerOf, Done, done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf, requireProjectOf } from './within-organization.ts';
@@ -87,8 +87,7 @@ export function keyRoutes(services: ConsoleServices) {
       '/:key_id',
       async ({ actor, params, body: { expires_at_ms } }) => {
         await requireKeyOf(services.store, actor, params, 'see');
-        await setKeyExpiry(services, actor, { key_id: params.key_id, expires_at_ms });
-        return { done: true } as const;
+        return await done(setKeyExpiry(services, actor, { key_id: params.key_id, expires_at_ms }));
       },
       { params: KeyParams, body: Type.Object({ expires_at_ms: nullable(Time) }), response: Done },
     )
@@ -96,8 +95,7 @@ export function keyRoutes(services: ConsoleServices) {
       '/:key_id/limit',
       async ({ actor, params, body: { monthly_limit_micros } }) => {
         await requireKeyOf(services.store, actor, params, 'see');
-        await setKeyLimit(services, actor, { key_id: params.key_id, monthly_limit_micros });
-        return { done: true } as const;
+        return await done(setKeyLimit(services, actor, { key_id: params.key_id, monthly_limit_micros }));
       },
       {
         params: KeyParams,

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { changeRole, listMembers, removeMember } from '../../accounts/members.ts';
-import { answerOf, Done, Id, nullable, OrganizationParams, RoleSchema, Time } from './schemas.ts';
+import { answerOf, Done, done, Id, nullable, OrganizationParams, RoleSchema, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -29,18 +29,11 @@ export function memberRoutes(services: ConsoleServices) {
     )
     .patch(
       '/:user_id',
-      async ({ actor, params: { organization_id, user_id }, body: { role } }) => {
-        await changeRole(services, actor, { organization_id, user_id, role });
-        return { done: true as const };
-      },
+      ({ actor, params, body: { role } }) => done(changeRole(services, actor, { ...params, role })),
       { params: MemberParams, body: Type.Object({ role: RoleSchema }), response: Done },
     )
-    .delete(
-      '/:user_id',
-      async ({ actor, params: { organization_id, user_id } }) => {
-        await removeMember(services, actor, { organization_id, user_id });
-        return { done: true as const };
-      },
-      { params: MemberParams, response: Done },
-    );
+    .delete('/:user_id', ({ actor, params }) => done(removeMember(services, actor, params)), {
+      params: MemberParams,
+      response: Done,
+    });
 }

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { createOrganization, renameOrganization } from '../../accounts/organizations.ts';
-import { answerOf, Done, Name, OrganizationParams } from './schemas.ts';
+import { answerOf, Done, done, Name, OrganizationParams } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -19,10 +19,7 @@ export function organizationRoutes(services: ConsoleServices) {
     )
     .patch(
       '/:organization_id',
-      async ({ actor, params: { organization_id }, body: { name } }) => {
-        await renameOrganization(services, actor, { organization_id, name });
-        return { done: true as const };
-      },
+      ({ actor, params, body: { name } }) => done(renameOrganization(services, actor, { ...params, name })),
       { params: OrganizationParams, body: Type.Object({ name: Name }), response: Done },
     );
 }

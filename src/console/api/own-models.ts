@@ -16,7 +16,7 @@ import { identityOf } from '../../tuning/question-identity.ts';
 import { STABILITY_INDEX_MAX } from '../../tuning/stability-index.ts';
 import { readTuning, type TuningHeader, TuningUnusable } from '../../tuning/tuning-file.ts';
 import { refusedByPort } from './refusals.ts';
-import { answerOf, Done, Micros, ModeSchema, nullable, OrganizationParams, Time } from './schemas.ts';
+import { answerOf, Done, done, Micros, ModeSchema, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -71,8 +71,7 @@ export function ownModelRoutes(services: ConsoleServices) {
       '/',
       async ({ actor, params: { organization_id }, body: { id } }) => {
         await removeOwnModel(services, actor, { organization_id, id });
-        await services.operation.followCatalog();
-        return { done: true as const };
+        return await done(services.operation.followCatalog());
       },
       {
         params: OrganizationParams,

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { RequestContexts } from '../../http/context.ts';
-import { giveCookies } from './cookies.ts';
-import { answerOf, Done, Id, Name, nullable, Password, Time } from './schemas.ts';
+import { doneWith, giveCookies } from './cookies.ts';
+import { answerOf, Done, done, Id, Name, nullable, Password, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { visitOf } from './visit.ts';
@@ -28,17 +28,10 @@ export function passkeySignInRoutes({ sign_in }: ConsoleServices, contexts: Requ
       },
       { response: answerOf(Question) },
     )
-    .post(
-      '/',
-      async ({ request, set, body }) => {
-        giveCookies(set, await passkeys.signIn(visitOf(contexts, request), body));
-        return { done: true as const };
-      },
-      {
-        body: Type.Object({ id: PasskeyId, client_data: Bytes, authenticator_data: Bytes, signature: Bytes }),
-        response: Done,
-      },
-    );
+    .post('/', ({ request, set, body }) => doneWith(set, passkeys.signIn(visitOf(contexts, request), body)), {
+      body: Type.Object({ id: PasskeyId, client_data: Bytes, authenticator_data: Bytes, signature: Bytes }),
+      response: Done,
+    });
 }
 
 /** Returns the routes of a person's own passkeys: list, begin, add, remove. */
@@ -85,29 +78,20 @@ export function passkeyRoutes(services: ConsoleServices, contexts: RequestContex
         }),
       },
     )
-    .post(
-      '/',
-      async ({ request, set, body }) => {
-        giveCookies(set, await passkeys.add(visitOf(contexts, request), body));
-        return { done: true as const };
-      },
-      {
-        body: Type.Object({
-          name: Name,
-          id: PasskeyId,
-          client_data: Bytes,
-          attestation: Bytes,
-          transports: Type.String({ pattern: '^([a-z-]+(,[a-z-]+)*)?$', maxLength: 100 }),
-        }),
-        response: Done,
-      },
-    )
+    .post('/', ({ request, set, body }) => doneWith(set, passkeys.add(visitOf(contexts, request), body)), {
+      body: Type.Object({
+        name: Name,
+        id: PasskeyId,
+        client_data: Bytes,
+        attestation: Bytes,
+        transports: Type.String({ pattern: '^([a-z-]+(,[a-z-]+)*)?$', maxLength: 100 }),
+      }),
+      response: Done,
+    })
     .delete(
       '/:passkey_id',
-      async ({ request, params, body }) => {
-        await passkeys.remove(visitOf(contexts, request), { ...params, ...body });
-        return { done: true as const };
-      },
+      ({ request, params, body }) =>
+        done(passkeys.remove(visitOf(contexts, request), { ...params, ...body })),
       { params: Type.Object({ passkey_id: Id }), body: WithPassword, response: Done },
     );
 }

@@ -4,7 +4,7 @@ import { AccountError } from '../../access/errors.ts';
 import { archiveProject, changeProject, createProject, listProjects } from '../../accounts/projects.ts';
 import type { ListedProject } from '../../store/account-records.ts';
 import { refusedByRule } from './refusals.ts';
-import { answerOf, Done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import { answerOf, Done, done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireProjectOf } from './within-organization.ts';
@@ -54,8 +54,9 @@ export function projectRoutes(services: ConsoleServices) {
       '/:project_id',
       async ({ actor, params, body }) => {
         await requireProjectOf(services.store, actor, params, 'manage_projects');
-        await changeProject(services, actor, { project_id: params.project_id, ...body }).catch(refusedChange);
-        return { done: true as const };
+        return await done(
+          changeProject(services, actor, { project_id: params.project_id, ...body }).catch(refusedChange),
+        );
       },
       {
         params: ProjectParams,
@@ -70,8 +71,7 @@ export function projectRoutes(services: ConsoleServices) {
       '/:project_id/archive',
       async ({ actor, params }) => {
         await requireProjectOf(services.store, actor, params, 'manage_projects');
-        await archiveProject(services, actor, params.project_id);
-        return { done: true as const };
+        return await done(archiveProject(services, actor, params.project_id));
       },
       { params: ProjectParams, response: Done },
     );

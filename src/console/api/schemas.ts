@@ -1,4 +1,4 @@
-import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { t } from 'elysia';
 import type { Role } from '../../contract/roles.ts';
 import type { Mode } from '../../questions/question.ts';
@@ -60,6 +60,12 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
 
 /** The response to a change without a result. */
 export const Done = answerOf({ done: Type.Literal(true) });
+
+/** Resolves with that response once the change is made. */
+export async function done(change: Promise<unknown>): Promise<Static<typeof Done>> {
+  await change;
+  return { done: true };
+}
 
 /** The mode of reading a record. */
 export const ModeSchema = Type.Union([Type.Literal('fast'), Type.Literal('consistent')]) satisfies TSchema & {

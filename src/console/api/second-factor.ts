@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { RequestContexts } from '../../http/context.ts';
-import { giveCookies } from './cookies.ts';
+import { doneWith } from './cookies.ts';
 import { answerOf, Code, Done, Password } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
@@ -32,10 +32,7 @@ export function secondFactorRoutes(services: ConsoleServices, contexts: RequestC
     )
     .post(
       '/confirm',
-      async ({ request, set, body }) => {
-        giveCookies(set, await second_factors.confirm(visit(request), body));
-        return { done: true as const };
-      },
+      ({ request, set, body }) => doneWith(set, second_factors.confirm(visit(request), body)),
       { body: Type.Object({ code: Code }), response: Done },
     )
     .post(
@@ -45,12 +42,8 @@ export function secondFactorRoutes(services: ConsoleServices, contexts: RequestC
       }),
       { body: WithPassword, response: answerOf({ recovery_codes: RecoveryCodes }) },
     )
-    .delete(
-      '/',
-      async ({ request, set, body }) => {
-        giveCookies(set, await second_factors.remove(visit(request), body));
-        return { done: true as const };
-      },
-      { body: WithPassword, response: Done },
-    );
+    .delete('/', ({ request, set, body }) => doneWith(set, second_factors.remove(visit(request), body)), {
+      body: WithPassword,
+      response: Done,
+    });
 }

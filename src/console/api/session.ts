@@ -2,9 +2,9 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { RequestContexts } from '../../http/context.ts';
 import type { SignedIn } from '../people/sign-in.ts';
-import { giveCookies } from './cookies.ts';
+import { doneWith, giveCookies } from './cookies.ts';
 import { requireToken } from './own-page.ts';
-import { answerOf, Code, Done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
+import { answerOf, Code, Done, done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { visitOf } from './visit.ts';
 
@@ -44,37 +44,23 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
       },
       { response: Type.Union([Session, NoSession]) },
     )
-    .post(
-      '/sign-up',
-      async ({ request, body }) => {
-        await sign_in.signUp(visit(request), body);
-        return { done: true as const };
-      },
-      {
-        body: Type.Object({
-          name: Name,
-          email: Email,
-          password: Password,
-        }),
-        response: Done,
-      },
-    )
+    .post('/sign-up', ({ request, body }) => done(sign_in.signUp(visit(request), body)), {
+      body: Type.Object({
+        name: Name,
+        email: Email,
+        password: Password,
+      }),
+      response: Done,
+    })
     .post(
       '/verification',
-      async ({ request, body: { email } }) => {
-        await sign_in.requestVerification(visit(request), email);
-        return { done: true as const };
-      },
+      ({ request, body: { email } }) => done(sign_in.requestVerification(visit(request), email)),
       { body: Type.Object({ email: Email }), response: Done },
     )
-    .post(
-      '/verify',
-      async ({ request, set, body }) => {
-        giveCookies(set, await sign_in.verify(visit(request), body));
-        return { done: true as const };
-      },
-      { body: Type.Object({ token: Token, password: Password }), response: Done },
-    )
+    .post('/verify', ({ request, set, body }) => doneWith(set, sign_in.verify(visit(request), body)), {
+      body: Type.Object({ token: Token, password: Password }),
+      response: Done,
+    })
     .post(
       '/sign-in',
       async ({ request, set, body }) => {
@@ -89,10 +75,7 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
     )
     .post(
       '/second-factor',
-      async ({ request, set, body }) => {
-        giveCookies(set, await sign_in.finishSignIn(visit(request), body));
-        return { done: true as const };
-      },
+      ({ request, set, body }) => doneWith(set, sign_in.finishSignIn(visit(request), body)),
       { body: Type.Object({ code: Code }), response: Done },
     )
     .post(
@@ -100,27 +83,19 @@ export function sessionRoutes(services: ConsoleServices, contexts: RequestContex
       async ({ request, set }) => {
         const session = await sign_in.sessionOf(request.headers);
         if (session !== null) requireToken(request, session.csrf_token);
-        giveCookies(set, await sign_in.signOut(visit(request)));
-        return { done: true as const };
+        return await doneWith(set, sign_in.signOut(visit(request)));
       },
       { response: Done },
     )
     .post(
       '/reset-request',
-      async ({ request, body: { email } }) => {
-        await sign_in.requestReset(visit(request), email);
-        return { done: true as const };
-      },
+      ({ request, body: { email } }) => done(sign_in.requestReset(visit(request), email)),
       { body: Type.Object({ email: Email }), response: Done },
     )
-    .post(
-      '/reset',
-      async ({ request, body }) => {
-        await sign_in.reset(visit(request), body);
-        return { done: true as const };
-      },
-      { body: Type.Object({ token: Token, new_password: Password }), response: Done },
-    );
+    .post('/reset', ({ request, body }) => done(sign_in.reset(visit(request), body)), {
+      body: Type.Object({ token: Token, new_password: Password }),
+      response: Done,
+    });
 }
 
 async function nobody({ sign_in }: Pick<ConsoleServices, 'sign_in'>, headers: Headers) {

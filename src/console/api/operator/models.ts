@@ -4,7 +4,7 @@ import type { Actor } from '../../../access/actor.ts';
 import { AccountError } from '../../../access/errors.ts';
 import { Catalog, isServed } from '../../../catalog/catalog.ts';
 import { closeModel, listModelAliases, openModel, setModelPrice } from '../../../catalog/changes.ts';
-import { answerOf, Done, Micros, nullable, Time } from '../schemas.ts';
+import { answerOf, Done, done, Micros, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { Queue } from './live.ts';
 import { operatorOnly } from './operator-only.ts';
@@ -67,8 +67,7 @@ export function modelRoutes(services: ConsoleServices) {
       '/price',
       async ({ operator, body: { id, price_micros } }) => {
         await requireModel(id);
-        await setModelPrice(services, operator, id, price_micros);
-        return { done: true as const };
+        return await done(setModelPrice(services, operator, id, price_micros));
       },
       {
         body: Type.Object({ id: ModelId, price_micros: Type.Integer({ minimum: 0 }) }),
@@ -80,8 +79,7 @@ export function modelRoutes(services: ConsoleServices) {
       async ({ operator, body: { id } }) => {
         await requireModel(id);
         await openModel(services, operator, id);
-        await operation.followCatalog();
-        return { done: true as const };
+        return await done(operation.followCatalog());
       },
       { body: Type.Object({ id: ModelId }), response: Done },
     )
@@ -90,19 +88,14 @@ export function modelRoutes(services: ConsoleServices) {
       async ({ operator, body: { id } }) => {
         await requireModel(id);
         await closeModel(services, operator, id);
-        await operation.followCatalog();
-        return { done: true as const };
+        return await done(operation.followCatalog());
       },
       { body: Type.Object({ id: ModelId }), response: Done },
     )
-    .post(
-      '/reload',
-      async ({ operator, body: { id } }) => {
-        await operation.reloads.begin(operator, id);
-        return { done: true as const };
-      },
-      { body: Type.Object({ id: ModelId }), response: Done },
-    );
+    .post('/reload', ({ operator, body: { id } }) => done(operation.reloads.begin(operator, id)), {
+      body: Type.Object({ id: ModelId }),
+      response: Done,
+    });
 }
 
 async function listModels(

@@ -24,6 +24,7 @@ import { cursorAt, placeOf } from '../cursor.ts';
 import {
   answerOf,
   Done,
+  done,
   Email,
   EntryId,
   Id,
@@ -171,10 +172,8 @@ export function organizationRoutes(services: ConsoleServices) {
     )
     .patch(
       '/:organization_id/limits',
-      async ({ operator, params: { organization_id }, body }) => {
-        await setTierSettings(services, operator, organization_id, body);
-        return { done: true as const };
-      },
+      ({ operator, params: { organization_id }, body }) =>
+        done(setTierSettings(services, operator, organization_id, body)),
       {
         params: OrganizationParams,
         body: Type.Object(
