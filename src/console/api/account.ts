@@ -4,7 +4,7 @@ import { previewAccountDeletion } from '../../accounts/delete-account.ts';
 import { renameUser } from '../../accounts/users.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { doneWith } from './cookies.ts';
-import { answerOf, Done, done, Id, Name, Password, Time } from './schemas.ts';
+import { answerOf, Done, done, Id, listOf, Name, Password, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { visitOf } from './visit.ts';
@@ -22,8 +22,8 @@ const OwnSession = answerOf({
 const NamedOrganization = { id: Id, name: Type.String() };
 
 const AccountDeletion = answerOf({
-  closes: Type.Array(answerOf(NamedOrganization)),
-  prevented_by: Type.Array(
+  closes: listOf(answerOf(NamedOrganization)),
+  prevented_by: listOf(
     answerOf({
       ...NamedOrganization,
       reason: Type.Union([Type.Literal('last_owner'), Type.Literal('organization_has_credit')]),
@@ -43,10 +43,7 @@ export function accountRoutes(services: ConsoleServices, contexts: RequestContex
     })
     .get(
       '/account/deletion',
-      async ({ session: { user_id } }) => {
-        const { closes, prevented_by } = await previewAccountDeletion(services, { kind: 'user', user_id });
-        return { closes: [...closes], prevented_by: [...prevented_by] };
-      },
+      ({ session: { user_id } }) => previewAccountDeletion(services, { kind: 'user', user_id }),
       { response: AccountDeletion },
     )
     .delete(
@@ -59,8 +56,8 @@ export function accountRoutes(services: ConsoleServices, contexts: RequestContex
       ({ request, set, body }) => doneWith(set, sign_in.changePassword(visit(request), body)),
       { body: Type.Object({ current_password: Password, new_password: Password }), response: Done },
     )
-    .get('/sessions', async ({ session }) => ({ items: [...(await sign_in.sessions(session))] }), {
-      response: answerOf({ items: Type.Array(OwnSession) }),
+    .get('/sessions', async ({ session }) => ({ items: await sign_in.sessions(session) }), {
+      response: answerOf({ items: listOf(OwnSession) }),
     })
     .delete(
       '/sessions/:session_id',

@@ -2,7 +2,7 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { markAlertsRead, receivedAlerts } from '../../alerts/received.ts';
 import type { AlertKind } from '../../store/alert-records.ts';
-import { answerOf, Done, done, Micros, nullable, Time } from './schemas.ts';
+import { answerOf, Done, done, listOf, Micros, nullable, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -37,20 +37,13 @@ const ReceivedAlert = answerOf({
 export function alertRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/alerts' })
     .use(signedIn(services))
-    .get(
-      '/',
-      async ({ session: { user_id } }) => {
-        const { items, ...rest } = await receivedAlerts(services, user_id);
-        return { ...rest, items: [...items] };
-      },
-      {
-        response: answerOf({
-          unread: Type.Integer(),
-          items: Type.Array(ReceivedAlert),
-          gets_mails: Type.Boolean(),
-        }),
-      },
-    )
+    .get('/', ({ session: { user_id } }) => receivedAlerts(services, user_id), {
+      response: answerOf({
+        unread: Type.Integer(),
+        items: listOf(ReceivedAlert),
+        gets_mails: Type.Boolean(),
+      }),
+    })
     .post(
       '/read',
       ({ session: { user_id }, body: { up_to_id } }) => done(markAlertsRead(services, user_id, up_to_id)),

@@ -4,12 +4,12 @@ import type { Actor } from '../../access/actor.ts';
 import { isAuditLogAction } from '../../audit-log/actions.ts';
 import { AUDIT_LOG_PAGE_MAX, listAuditLog } from '../../audit-log/list.ts';
 import { refusedInput } from './refusals.ts';
-import { answerOf, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
+import { answerOf, listOf, nullable, OrganizationParams, queryInteger, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
 export const AuditLogPage = answerOf({
-  items: Type.Array(
+  items: listOf(
     answerOf({
       id: Type.Integer(),
       created_at_ms: Time,
@@ -48,13 +48,12 @@ export async function readAuditLog(
   if (action !== undefined && !isAuditLogAction(action)) {
     throw refusedInput('action', 'The audit log knows no such action.');
   }
-  const { items, next } = await listAuditLog(services, actor, {
+  return await listAuditLog(services, actor, {
     organization_id,
     cursor: before ?? null,
     action: action ?? null,
     limit,
   });
-  return { items: [...items], next };
 }
 
 /** Returns the route of an organization's audit log, newest first. */

@@ -11,6 +11,7 @@ import {
   Done,
   done,
   Id,
+  listOf,
   Micros,
   nullable,
   OrganizationParams,
@@ -62,7 +63,7 @@ const Billing = answerOf({
     }),
   ),
   credit_alert_micros: nullable(Micros),
-  tier_changes: Type.Array(
+  tier_changes: listOf(
     answerOf({
       id: Type.Integer(),
       from_tier: Type.Integer(),
@@ -79,8 +80,8 @@ const Billing = answerOf({
     }),
     is_allowed: Type.Boolean({ description: 'Whether the role of who asks allows a top-up.' }),
   }),
-  pending: Type.Array(PaymentAnswer),
-  refunds: Type.Array(PaymentAnswer),
+  pending: listOf(PaymentAnswer),
+  refunds: listOf(PaymentAnswer),
 });
 
 const Movement = answerOf({
@@ -123,13 +124,12 @@ export function billingRoutes(services: ConsoleServices) {
         const { by = 'day', entry_id, balance_micros } = query;
         const before =
           entry_id === undefined || balance_micros === undefined ? undefined : { entry_id, balance_micros };
-        const page = await creditMovements(services, actor, {
+        return await creditMovements(services, actor, {
           organization_id,
           charges_by: by,
           limit: PAGE_LINES,
           before,
         });
-        return { items: [...page.items], next: page.next };
       },
       {
         params: OrganizationParams,
@@ -138,7 +138,7 @@ export function billingRoutes(services: ConsoleServices) {
           entry_id: Type.Optional(queryInteger()),
           balance_micros: Type.Optional(queryInteger()),
         }),
-        response: answerOf({ items: Type.Array(Movement), next: nullable(Place) }),
+        response: answerOf({ items: listOf(Movement), next: nullable(Place) }),
       },
     )
     .post(
@@ -187,12 +187,11 @@ export function billingRoutes(services: ConsoleServices) {
 }
 
 function shown(facts: Awaited<ReturnType<typeof billing>>): Static<typeof Billing> {
-  const { dedicated_limits: _, next_tier, tier_changes, top_up, pending, refunds, ...rest } = facts;
+  const { dedicated_limits: _, next_tier, top_up, pending, refunds, ...rest } = facts;
   const { least_micros, most_micros, is_manual, is_allowed } = top_up;
   return {
     ...rest,
     next_tier: next_tier === null ? null : shownNextTier(next_tier),
-    tier_changes: [...tier_changes],
     top_up: { least_micros, most_micros, is_manual, is_allowed },
     pending: pending.map(shownPayment),
     refunds: refunds.map(shownPayment),

@@ -17,6 +17,7 @@ import {
   done,
   Email,
   Id,
+  listOf,
   Name,
   nullable,
   OrganizationParams,
@@ -59,7 +60,7 @@ export function invitationRoutes(services: ConsoleServices) {
           })),
         };
       },
-      { params: OrganizationParams, response: answerOf({ items: Type.Array(Invitation) }) },
+      { params: OrganizationParams, response: answerOf({ items: listOf(Invitation) }) },
     )
     .post(
       '/',

@@ -11,7 +11,18 @@ import {
   setKeyLimit,
 } from '../../accounts/keys.ts';
 import type { ListedKey } from '../../store/key-records.ts';
-import { answerOf, Done, done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import {
+  answerOf,
+  Done,
+  done,
+  Id,
+  listOf,
+  Micros,
+  Name,
+  nullable,
+  OrganizationParams,
+  Time,
+} from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireKeyOf, requireProjectOf } from './within-organization.ts';
@@ -35,7 +46,7 @@ const Key = answerOf({
 const Secret = answerOf({ id: Type.String(), key: Type.String() });
 
 const KeyList = answerOf({
-  items: Type.Array(Key),
+  items: listOf(Key),
   active_max: Type.Integer({ description: 'How many active keys the organization may have.' }),
   next: nullable(Type.String({ description: 'The cursor of the next page; active keys are all in one.' })),
 });

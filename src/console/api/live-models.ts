@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { requirePermission } from '../../access/permissions.ts';
 import { TypeTemperatures } from '../../questions/temperatures.ts';
-import { answerOf, Micros, nullable, OrganizationParams } from './schemas.ts';
+import { answerOf, listOf, Micros, nullable, OrganizationParams } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -43,7 +43,7 @@ export function liveModelRoutes(services: ConsoleServices) {
           })),
         };
       },
-      { params: OrganizationParams, response: answerOf({ items: Type.Array(LiveModel) }) },
+      { params: OrganizationParams, response: answerOf({ items: listOf(LiveModel) }) },
     )
     .get(
       '/tuning-base',

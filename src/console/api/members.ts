@@ -1,7 +1,17 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { changeRole, listMembers, removeMember } from '../../accounts/members.ts';
-import { answerOf, Done, done, Id, nullable, OrganizationParams, RoleSchema, Time } from './schemas.ts';
+import {
+  answerOf,
+  Done,
+  done,
+  Id,
+  listOf,
+  nullable,
+  OrganizationParams,
+  RoleSchema,
+  Time,
+} from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -25,7 +35,7 @@ export function memberRoutes(services: ConsoleServices) {
       async ({ actor, params: { organization_id } }) => ({
         items: await listMembers(services, actor, organization_id),
       }),
-      { params: OrganizationParams, response: answerOf({ items: Type.Array(Member) }) },
+      { params: OrganizationParams, response: answerOf({ items: listOf(Member) }) },
     )
     .patch(
       '/:user_id',

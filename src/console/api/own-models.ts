@@ -16,7 +16,17 @@ import { identityOf } from '../../tuning/question-identity.ts';
 import { STABILITY_INDEX_MAX } from '../../tuning/stability-index.ts';
 import { readTuning, type TuningHeader, TuningUnusable } from '../../tuning/tuning-file.ts';
 import { refusedByPort } from './refusals.ts';
-import { answerOf, Done, done, Micros, ModeSchema, nullable, OrganizationParams, Time } from './schemas.ts';
+import {
+  answerOf,
+  Done,
+  done,
+  listOf,
+  Micros,
+  ModeSchema,
+  nullable,
+  OrganizationParams,
+  Time,
+} from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -29,9 +39,7 @@ const Drift = answerOf({
   has_moved: Type.Boolean(),
   labels: Type.Integer(),
   answers: Type.Integer(),
-  classes: Type.Array(
-    answerOf({ name: Type.String(), share_at_tuning: Type.Number(), share: Type.Number() }),
-  ),
+  classes: listOf(answerOf({ name: Type.String(), share_at_tuning: Type.Number(), share: Type.Number() })),
 });
 
 const OwnModel = answerOf({
@@ -41,10 +49,8 @@ const OwnModel = answerOf({
   context_tokens: nullable(Type.Integer()),
   input_price_micros_per_million_tokens: nullable(Micros),
   added_at_ms: nullable(Time),
-  drifts: Type.Array(Drift, {
-    description:
-      'The tuned questions with enough answers in the last seven days, beside those at their tuning.',
-  }),
+  /** The tuned questions with enough answers in the last seven days, beside those at their tuning. */
+  drifts: listOf(Drift),
 });
 
 /** Returns the routes of an organization's own models: list and remove. An id has its place in the body, as it may have a slash. */
@@ -65,7 +71,7 @@ export function ownModelRoutes(services: ConsoleServices) {
         }));
         return { items: await Promise.all(items) };
       },
-      { params: OrganizationParams, response: answerOf({ items: Type.Array(OwnModel) }) },
+      { params: OrganizationParams, response: answerOf({ items: listOf(OwnModel) }) },
     )
     .delete(
       '/',

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { RequestContexts } from '../../http/context.ts';
 import { doneWith, giveCookies } from './cookies.ts';
-import { answerOf, Done, done, Id, Name, nullable, Password, Time } from './schemas.ts';
+import { answerOf, Done, done, Id, listOf, Name, nullable, Password, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { visitOf } from './visit.ts';
@@ -43,12 +43,12 @@ export function passkeyRoutes(services: ConsoleServices, contexts: RequestContex
       '/',
       async ({ request, session }) => ({
         is_offered: passkeys.isOffered(request.headers),
-        items: [...(await passkeys.list(session))],
+        items: await passkeys.list(session),
       }),
       {
         response: answerOf({
           is_offered: Type.Boolean(),
-          items: Type.Array(
+          items: listOf(
             answerOf({
               id: Type.String(),
               name: Type.String(),
@@ -64,7 +64,7 @@ export function passkeyRoutes(services: ConsoleServices, contexts: RequestContex
       async ({ request, set, body }) => {
         const { set_cookies, ...begun } = await passkeys.begin(visitOf(contexts, request), body);
         giveCookies(set, { set_cookies });
-        return { ...begun, algorithms: [...begun.algorithms], known_ids: [...begun.known_ids] };
+        return begun;
       },
       {
         body: WithPassword,
@@ -73,8 +73,8 @@ export function passkeyRoutes(services: ConsoleServices, contexts: RequestContex
           service_name: Type.String(),
           user_handle: Type.String(),
           user_name: Type.String(),
-          algorithms: Type.Array(Type.Integer()),
-          known_ids: Type.Array(Type.String()),
+          algorithms: listOf(Type.Integer()),
+          known_ids: listOf(Type.String()),
         }),
       },
     )

@@ -4,7 +4,18 @@ import { AccountError } from '../../access/errors.ts';
 import { archiveProject, changeProject, createProject, listProjects } from '../../accounts/projects.ts';
 import type { ListedProject } from '../../store/account-records.ts';
 import { refusedByRule } from './refusals.ts';
-import { answerOf, Done, done, Id, Micros, Name, nullable, OrganizationParams, Time } from './schemas.ts';
+import {
+  answerOf,
+  Done,
+  done,
+  Id,
+  listOf,
+  Micros,
+  Name,
+  nullable,
+  OrganizationParams,
+  Time,
+} from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 import { requireProjectOf } from './within-organization.ts';
@@ -35,7 +46,7 @@ export function projectRoutes(services: ConsoleServices) {
       {
         params: OrganizationParams,
         query: Type.Object({ archived: Type.Optional(Type.Literal('true')) }),
-        response: answerOf({ items: Type.Array(Project) }),
+        response: answerOf({ items: listOf(Project) }),
       },
     )
     .post(

@@ -53,6 +53,11 @@ export function answerOf<Properties extends TProperties>(properties: Properties)
   return Type.Object(properties, { additionalProperties: false });
 }
 
+/** Returns the schema of a list in a response. Its type is readonly, so that no list is copied to be sent. */
+export function listOf<Schema extends TSchema>(schema: Schema) {
+  return Type.Unsafe<readonly Static<Schema>[]>(Type.Array(schema));
+}
+
 /** Returns the schema of a value or null. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()]);

@@ -4,7 +4,19 @@ import type { RequestContexts } from '../../http/context.ts';
 import type { SignedIn } from '../people/sign-in.ts';
 import { doneWith, giveCookies } from './cookies.ts';
 import { requireToken } from './own-page.ts';
-import { answerOf, Code, Done, done, Email, Name, Password, RoleSchema, Time, Token } from './schemas.ts';
+import {
+  answerOf,
+  Code,
+  Done,
+  done,
+  Email,
+  listOf,
+  Name,
+  Password,
+  RoleSchema,
+  Time,
+  Token,
+} from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { visitOf } from './visit.ts';
 
@@ -17,7 +29,7 @@ const Session = answerOf({
   }),
   csrf_token: Type.String(),
   expires_at_ms: Time,
-  organizations: Type.Array(answerOf({ id: Type.String(), name: Type.String(), role: RoleSchema })),
+  organizations: listOf(answerOf({ id: Type.String(), name: Type.String(), role: RoleSchema })),
 });
 
 const NoSession = answerOf({

@@ -24,6 +24,7 @@ import { refusedInput } from './refusals.ts';
 import {
   answerOf,
   Id,
+  listOf,
   Micros,
   ModeSchema,
   nullable,
@@ -61,7 +62,7 @@ const GroupBy = Type.Union(GROUPINGS.map((grouping) => Type.Literal(grouping)));
 
 const Totals = {
   requests: Type.Integer(),
-  statuses: Type.Array(answerOf({ status: Type.Integer(), requests: Type.Integer() })),
+  statuses: listOf(answerOf({ status: Type.Integer(), requests: Type.Integer() })),
   questions: Type.Integer(),
   input_tokens: Type.Integer(),
   cost_micros: Micros,
@@ -75,13 +76,13 @@ const Series = answerOf({
   from_ms: Time,
   to_ms: Time,
   bucket_ms: Type.Integer(),
-  buckets: Type.Array(answerOf({ start_ms: Time, ...Totals })),
-  groups: Type.Array(
+  buckets: listOf(answerOf({ start_ms: Time, ...Totals })),
+  groups: listOf(
     answerOf({
       value: nullable(Type.String({ description: 'Null for all values but the largest.' })),
-      requests: Type.Array(Type.Integer()),
-      input_tokens: Type.Array(Type.Integer()),
-      cost_micros: Type.Array(Micros),
+      requests: listOf(Type.Integer()),
+      input_tokens: listOf(Type.Integer()),
+      cost_micros: listOf(Micros),
     }),
   ),
   totals: answerOf(Totals),
@@ -161,7 +162,7 @@ export function usageRoutes(services: ConsoleServices) {
         const { offset_minutes = 0, group_by, fits_data, without_buckets } = query;
         const chart = { offset_minutes, group_by, fits_data: fits_data === 'true' };
         const series = await usageSeries(services, actor, { ...filter, ...chart }).catch(refusedRange);
-        return shown(without_buckets === 'true' ? { ...series, buckets: [] } : series);
+        return without_buckets === 'true' ? { ...series, buckets: [] } : series;
       },
       {
         params: OrganizationParams,
@@ -183,7 +184,7 @@ export function usageRoutes(services: ConsoleServices) {
         await requirePermission(store, actor, organization_id, 'see');
         return { items: services.operation.activity.refusalsOf(organization_id).map(explained) };
       },
-      { params: OrganizationParams, response: answerOf({ items: Type.Array(Refused) }) },
+      { params: OrganizationParams, response: answerOf({ items: listOf(Refused) }) },
     )
     .get(
       '/limits',
@@ -205,25 +206,25 @@ export function usageRoutes(services: ConsoleServices) {
         const after = query.after === undefined ? undefined : usagePlace(query.after);
         const { items, next } = await usagePage(services, actor, filter, { limit: PAGE_ROWS, after });
         return {
-          items: [...items],
+          items,
           next: next === null ? null : cursorAt({ time_ms: next.time_ms, id: next.request_id }),
         };
       },
       {
         params: OrganizationParams,
         query: Type.Composite([FilterQuery, Type.Object({ after: Type.Optional(Text) })]),
-        response: answerOf({ items: Type.Array(Row), next: nullable(Type.String()) }),
+        response: answerOf({ items: listOf(Row), next: nullable(Type.String()) }),
       },
     )
     .get(
       '/keys',
-      async ({ actor, params: { organization_id } }) => {
-        return { items: [...(await keySpendThisMonth(services, actor, organization_id))] };
-      },
+      async ({ actor, params: { organization_id } }) => ({
+        items: await keySpendThisMonth(services, actor, organization_id),
+      }),
       {
         params: OrganizationParams,
         response: answerOf({
-          items: Type.Array(answerOf({ api_key_id: Type.String(), cost_micros: Micros })),
+          items: listOf(answerOf({ api_key_id: Type.String(), cost_micros: Micros })),
         }),
       },
     )
@@ -252,20 +253,15 @@ export function usageRoutes(services: ConsoleServices) {
               is_revoked: revoked_at_ms !== null,
             }),
           ),
-          models: [...values.models],
-          modes: [...values.modes],
-          endpoints: [...values.endpoints],
-          statuses: [...values.statuses],
+          ...values,
         };
       },
       {
         params: OrganizationParams,
         query: Type.Pick(FilterQuery, ['from_ms', 'to_ms']),
         response: answerOf({
-          projects: Type.Array(
-            answerOf({ id: Type.String(), name: Type.String(), is_archived: Type.Boolean() }),
-          ),
-          api_keys: Type.Array(
+          projects: listOf(answerOf({ id: Type.String(), name: Type.String(), is_archived: Type.Boolean() })),
+          api_keys: listOf(
             answerOf({
               id: Type.String(),
               name: Type.String(),
@@ -274,10 +270,10 @@ export function usageRoutes(services: ConsoleServices) {
               is_revoked: Type.Boolean(),
             }),
           ),
-          models: Type.Array(Type.String()),
-          modes: Type.Array(ModeSchema),
-          endpoints: Type.Array(Type.String()),
-          statuses: Type.Array(Type.Integer()),
+          models: listOf(Type.String()),
+          modes: listOf(ModeSchema),
+          endpoints: listOf(Type.String()),
+          statuses: listOf(Type.Integer()),
         }),
       },
     )
@@ -329,8 +325,6 @@ function refusedRange(error: unknown): never {
   throw error;
 }
 
-type Shown = Static<typeof Series>;
-
 /** Returns the counted refusals of one code with the sentence of the catalogue. */
 function explained({ code, requests, last_at_ms }: CountedRefusals): Static<typeof Refused> {
   const { status, message } = isErrorCode(code) ? ERRORS[code] : { status: 400, message: code };
@@ -344,23 +338,5 @@ async function usedOf({ decisions }: ConsoleServices, organization_id: string, l
   return {
     requests: { used: limit_requests - remaining_requests, limit: limit_requests },
     tokens: { used: limit_tokens - remaining_tokens, limit: limit_tokens },
-  };
-}
-
-/** Returns the series with mutable arrays, as the schema requires. */
-function shown(series: Awaited<ReturnType<typeof usageSeries>>): Shown {
-  const totals = ({ statuses, ...rest }: typeof series.totals) => ({ ...rest, statuses: [...statuses] });
-  return {
-    from_ms: series.from_ms,
-    to_ms: series.to_ms,
-    bucket_ms: series.bucket_ms,
-    groups: series.groups.map(({ value, requests, input_tokens, cost_micros }) => ({
-      value,
-      requests: [...requests],
-      input_tokens: [...input_tokens],
-      cost_micros: [...cost_micros],
-    })),
-    buckets: series.buckets.map(({ start_ms, ...bucket }) => ({ start_ms, ...totals(bucket) })),
-    totals: totals(series.totals),
   };
 }

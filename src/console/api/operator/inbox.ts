@@ -5,7 +5,7 @@ import { listRecentProblems } from '../../../observability/recent-problems.ts';
 import { listPendingPayments } from '../../../payments/credit.ts';
 import { MANUAL_PROVIDER_NAME } from '../../../payments/manual.ts';
 import { DAY_MS } from '../../../time/clock.ts';
-import { answerOf, Micros, nullable, Time } from '../schemas.ts';
+import { answerOf, listOf, Micros, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';
 
@@ -19,7 +19,7 @@ const Inbox = answerOf({
   count: Type.Integer({
     description: 'All that waits for the operator: payments, models, upstreams, failures.',
   }),
-  payments: Type.Array(
+  payments: listOf(
     answerOf({
       id: Type.String(),
       organization_id: Type.String(),
@@ -28,8 +28,8 @@ const Inbox = answerOf({
       created_at_ms: Time,
     }),
   ),
-  models: Type.Array(answerOf({ id: Type.String(), error: Type.String() })),
-  upstreams: Type.Array(answerOf({ model_id: Type.String(), address: Type.String() })),
+  models: listOf(answerOf({ id: Type.String(), error: Type.String() })),
+  upstreams: listOf(answerOf({ model_id: Type.String(), address: Type.String() })),
   backups: Failures,
   problems: Failures,
 });

@@ -1,14 +1,13 @@
-import { type Static, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { Refusal } from '../../../errors/errors.ts';
-import type { ActivityHistory } from '../../../observability/recent-activity.ts';
 import { refusedByPort } from '../refusals.ts';
-import { answerOf, nullable, Time } from '../schemas.ts';
+import { answerOf, listOf, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';
 
-const Counts = Type.Array(Type.Integer());
-const Sampled = Type.Array(nullable(Type.Number()));
+const Counts = listOf(Type.Integer());
+const Sampled = listOf(nullable(Type.Number()));
 
 export const Queue = answerOf({
   requests: Type.Integer({ description: 'Requests at the models, waiting or running.' }),
@@ -17,7 +16,7 @@ export const Queue = answerOf({
 });
 
 const History = answerOf({
-  times_ms: Type.Array(Time),
+  times_ms: listOf(Time),
   answered: Counts,
   refused: Counts,
   failed: Counts,
@@ -47,23 +46,8 @@ export function liveRoutes(services: ConsoleServices) {
     () => {
       const activity = services.operation.activity.now();
       if (activity === undefined) throw refusedByPort(new Refusal('internal_error'));
-      return { ...activity, history: shown(activity.history) };
+      return activity;
     },
     { response: Live },
   );
-}
-
-/** Returns the history with mutable arrays, as the schema requires. */
-function shown(history: ActivityHistory): Static<typeof History> {
-  return {
-    times_ms: [...history.times_ms],
-    answered: [...history.answered],
-    refused: [...history.refused],
-    failed: [...history.failed],
-    questions: [...history.questions],
-    input_tokens: [...history.input_tokens],
-    model_requests: [...history.model_requests],
-    event_loop_lag_ms: [...history.event_loop_lag_ms],
-    memory_bytes: [...history.memory_bytes],
-  };
 }

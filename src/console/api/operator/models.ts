@@ -4,7 +4,7 @@ import type { Actor } from '../../../access/actor.ts';
 import { AccountError } from '../../../access/errors.ts';
 import { Catalog, isServed } from '../../../catalog/catalog.ts';
 import { closeModel, listModelAliases, openModel, setModelPrice } from '../../../catalog/changes.ts';
-import { answerOf, Done, done, Micros, nullable, Time } from '../schemas.ts';
+import { answerOf, Done, done, listOf, Micros, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { Queue } from './live.ts';
 import { operatorOnly } from './operator-only.ts';
@@ -17,7 +17,7 @@ const Model = answerOf({
   kind: Type.Union([Type.Literal('decision'), Type.Literal('chat')]),
   status: Type.Union([Type.Literal('live'), Type.Literal('coming_soon')]),
   description: Type.String(),
-  aliases: Type.Array(Type.String()),
+  aliases: listOf(Type.String()),
   context_tokens: nullable(Type.Integer()),
   input_price_micros_per_million_tokens: nullable(Micros),
   released_at_ms: nullable(Time),
@@ -61,7 +61,7 @@ export function modelRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/models' })
     .use(operatorOnly(services))
     .get('/', async ({ operator }) => ({ items: await listModels(services, operator) }), {
-      response: answerOf({ items: Type.Array(Model) }),
+      response: answerOf({ items: listOf(Model) }),
     })
     .post(
       '/price',

@@ -28,6 +28,7 @@ import {
   Email,
   EntryId,
   Id,
+  listOf,
   Micros,
   nullable,
   OrganizationParams,
@@ -68,8 +69,8 @@ const OverviewAnswer = answerOf(Overview);
 const Whole = answerOf({
   ...Overview,
   top_up: answerOf({ least_micros: Micros, most_micros: Micros }),
-  pending: Type.Array(PaymentAnswer),
-  member_list: Type.Array(
+  pending: listOf(PaymentAnswer),
+  member_list: listOf(
     answerOf({
       user_id: Type.String(),
       email: Type.String(),
@@ -114,7 +115,7 @@ export function organizationRoutes(services: ConsoleServices) {
           owner: Type.Optional(Type.Literal('none', { description: 'Only those that nobody owns.' })),
           after: Type.Optional(Type.String({ maxLength: 100 })),
         }),
-        response: answerOf({ items: Type.Array(OverviewAnswer), next: nullable(Type.String()) }),
+        response: answerOf({ items: listOf(OverviewAnswer), next: nullable(Type.String()) }),
       },
     )
     .get(

@@ -1,12 +1,12 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { listRecentProblems } from '../../../observability/recent-problems.ts';
-import { answerOf, nullable, Time } from '../schemas.ts';
+import { answerOf, listOf, nullable, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';
 
 const ProblemList = answerOf({
-  items: Type.Array(
+  items: listOf(
     answerOf({
       at_ms: nullable(Time),
       request_id: nullable(Type.String()),
