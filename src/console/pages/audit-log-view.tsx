@@ -1,5 +1,5 @@
 import { AUDIT_LOG_ACTIONS, type AuditLogAction, SERVICE_ACTIONS } from '../../audit-log/actions.ts';
-import type { api } from './client.ts';
+import type { AnswerOf, api } from './client.ts';
 import { Badge } from './components/badge.tsx';
 import { Select } from './components/field.tsx';
 import { EmptyState, ErrorState } from './components/states.tsx';
@@ -10,7 +10,7 @@ import { query, setQuery } from './router.ts';
 import { chosenZone } from './time-zone.ts';
 import { useLoadedPages } from './use-loaded.ts';
 
-type Answer = NonNullable<Awaited<ReturnType<typeof api.operator.trail.get>>['data']>;
+type Answer = AnswerOf<typeof api.operator.trail.get>;
 type Entry = Answer['items'][number];
 
 /** The position and filter of entries, as the query of the API. */

@@ -36,6 +36,14 @@ export const api = treaty<ConsoleApi>(location.origin, {
   headers: () => (csrf_token === null ? {} : { 'x-csrf-token': csrf_token }),
 }).console.api;
 
+/** The routes of one organization. */
+export type OfOrganization = ReturnType<typeof api.organizations>;
+
+/** The body of a route's response: `AnswerOf<OfOrganization['keys']['get']>`. */
+export type AnswerOf<Route extends (...given: never[]) => Promise<{ readonly data: unknown }>> = NonNullable<
+  Awaited<ReturnType<Route>>['data']
+>;
+
 /** Eden's result: headers come with every response, and are undefined without one. */
 type Answer<T> = { readonly headers: HeadersInit | undefined } & (
   | { readonly data: T; readonly error: null }

@@ -1,4 +1,4 @@
-import { api, asApiError, call } from './client.ts';
+import { type AnswerOf, api, asApiError, call } from './client.ts';
 import { ButtonLink } from './components/button.tsx';
 import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
@@ -37,7 +37,7 @@ async function answered<Answer>(token: string, answer: Promise<Answer>): Promise
 }
 
 /** The invitation, as the service describes it to the holder of its link. */
-type Offered = NonNullable<Awaited<ReturnType<typeof api.invitation.read.post>>['data']>;
+type Offered = AnswerOf<typeof api.invitation.read.post>;
 
 function Invited({ token }: { readonly token: string }) {
   const invitation = useLoaded(async () => {

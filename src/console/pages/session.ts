@@ -1,11 +1,11 @@
 import { computed, effect, signal } from '@preact/signals';
 import { allows, type Permission } from '../../contract/roles.ts';
-import { type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
+import { type AnswerOf, type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
 import { leaveFor, stay } from './leave.ts';
 import { reloadDocument } from './link-token.ts';
 import { path } from './router.ts';
 
-type SessionAnswer = NonNullable<Awaited<ReturnType<typeof api.session.get>>['data']>;
+type SessionAnswer = AnswerOf<typeof api.session.get>;
 type SignedIn = Exclude<SessionAnswer, { user: null }>;
 type SignedOut = Extract<SessionAnswer, { user: null }>;
 type SessionState =

@@ -1,13 +1,7 @@
+import type { AnswerOf, api } from '../client.ts';
+
 /** The description of a passkey that the service asks for; all bytes are base64url. */
-interface Request {
-  readonly challenge: string;
-  readonly domain: string;
-  readonly service_name: string;
-  readonly user_handle: string;
-  readonly user_name: string;
-  readonly algorithms: readonly number[];
-  readonly known_ids: readonly string[];
-}
+type Request = AnswerOf<typeof api.account.passkeys.begin.post>;
 
 const NO_ANSWER = 'No passkey was used. This device may have none for this service.';
 
@@ -49,10 +43,7 @@ export async function makePasskey(request: Request) {
 export async function answerPasskeyQuestion({
   challenge,
   domain,
-}: {
-  readonly challenge: string;
-  readonly domain: string;
-}) {
+}: AnswerOf<typeof api.passkey.question.post>) {
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON({
     challenge,
     rpId: domain,

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { TextField } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -13,7 +13,7 @@ import { useLoaded } from '../use-loaded.ts';
 import { canUsePasskeys, makePasskey } from './passkey-ceremony.ts';
 import { PasswordDialog } from './password-dialog.tsx';
 
-type Passkey = NonNullable<Awaited<ReturnType<typeof api.account.passkeys.get>>['data']>['items'][number];
+type Passkey = AnswerOf<typeof api.account.passkeys.get>['items'][number];
 
 /** The passkeys of the reader, each of which signs in without the password and the code. */
 export function Passkeys() {

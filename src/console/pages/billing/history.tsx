@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
 import { Section } from '../components/page-header.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
@@ -9,9 +9,7 @@ import { formatCount, formatDate, formatExact, formatMoney } from '../format.ts'
 import { query, setQuery } from '../router.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 
-type Movements = NonNullable<
-  Awaited<ReturnType<ReturnType<typeof api.organizations>['movements']['get']>>['data']
->;
+type Movements = AnswerOf<OfOrganization['movements']['get']>;
 type Movement = Movements['items'][number];
 type Place = NonNullable<Movements['next']>;
 

@@ -1,8 +1,8 @@
-import type { api } from '../client.ts';
+import type { AnswerOf, OfOrganization } from '../client.ts';
 import type { SortableColumn } from '../components/sortable-table.tsx';
 import { Time } from '../components/time.tsx';
 
-type KeyList = NonNullable<Awaited<ReturnType<ReturnType<typeof api.organizations>['keys']['get']>>['data']>;
+type KeyList = AnswerOf<OfOrganization['keys']['get']>;
 
 /** A key of the API's list. */
 export type Key = KeyList['items'][number];

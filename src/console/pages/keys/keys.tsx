@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -114,7 +114,7 @@ interface ActiveKeysProps {
   readonly organization_id: string;
   readonly keys: readonly Key[];
   /** The cost of the keys that were used this month; undefined until it is known. */
-  readonly spend: readonly { readonly api_key_id: string; readonly cost_micros: number }[] | undefined;
+  readonly spend: AnswerOf<OfOrganization['usage']['keys']['get']>['items'] | undefined;
   readonly active_max: number;
   readonly onChanged: () => Promise<void>;
   /** Null while no key can be created. */

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Role } from '../../../contract/roles.ts';
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { Section } from '../components/page-header.tsx';
@@ -11,9 +11,7 @@ import { attempt, showToast } from '../components/toast.tsx';
 import type { Loaded } from '../use-loaded.ts';
 import { ROLE_NAMES } from './role-names.ts';
 
-type InvitationList = NonNullable<
-  Awaited<ReturnType<ReturnType<typeof api.organizations>['invitations']['get']>>['data']
->;
+type InvitationList = AnswerOf<OfOrganization['invitations']['get']>;
 type Invitation = InvitationList['items'][number];
 
 /** The open invitations, for members who may invite: send again, revoke. */

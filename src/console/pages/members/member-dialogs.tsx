@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { mayInviteAs, ROLES, type Role } from '../../../contract/roles.ts';
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Form } from '../components/form.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -9,9 +9,7 @@ import { organizationPath } from '../page.ts';
 import { RoleField } from './role-field.tsx';
 import { ROLE_NAMES } from './role-names.ts';
 
-type MemberList = NonNullable<
-  Awaited<ReturnType<ReturnType<typeof api.organizations>['members']['get']>>['data']
->;
+type MemberList = AnswerOf<OfOrganization['members']['get']>;
 
 /** A member of the API's list. */
 export type Member = MemberList['items'][number];

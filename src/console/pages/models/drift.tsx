@@ -1,13 +1,11 @@
-import type { api } from '../client.ts';
+import type { AnswerOf, OfOrganization } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { Table } from '../components/table.tsx';
 import { formatCount, formatNumber, formatPercent } from '../format.ts';
 
 /** A tuned question with its answers of the last seven days, beside those at its tuning. */
-export type Drift = NonNullable<
-  Awaited<ReturnType<ReturnType<typeof api.organizations>['own-models']['get']>>['data']
->['items'][number]['drifts'][number];
+export type Drift = AnswerOf<OfOrganization['own-models']['get']>['items'][number]['drifts'][number];
 
 /** The questions and answers that are shown: those that moved most. */
 const SHOWN_MAX = 20;

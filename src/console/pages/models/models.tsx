@@ -11,17 +11,10 @@ import { formatMoney, formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
 import { may } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
-import { type Drift, DriftDialog, DriftSummary } from './drift.tsx';
+import { DriftDialog, DriftSummary } from './drift.tsx';
 
-interface ListedModel {
-  readonly id: string;
-  /** The model whose answers it corrects; null for a model of all organizations. */
-  readonly base_id: string | null;
-  readonly is_own: boolean;
-  readonly context_tokens: number | null;
-  readonly input_price_micros_per_million_tokens: number | null;
-  readonly drifts: readonly Drift[];
-}
+/** A model of the page: `base_id` is null for one of all organizations. */
+type ListedModel = Awaited<ReturnType<typeof loadModels>>[number];
 
 /** The models that the organization may ask, with its own ones. */
 export default function Models({ params: { organization_id = '' } }: PageProps) {
@@ -142,7 +135,7 @@ function removeColumn(onRemove: (id: string) => void): Column<ListedModel> {
 }
 
 /** Loads the organization's own models, and behind them those of all. Rejects with an `ApiError`. */
-async function loadModels(organization_id: string): Promise<readonly ListedModel[]> {
+async function loadModels(organization_id: string) {
   const within = api.organizations({ organization_id });
   const [own, live] = await Promise.all([call(within['own-models'].get()), call(within.models.get())]);
   const others = live.items.filter(({ id }) => !own.items.some((one) => one.id === id));

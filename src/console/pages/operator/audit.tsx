@@ -1,4 +1,4 @@
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -14,7 +14,7 @@ import { usePolled } from '../use-polled.ts';
 const RUNNING_POLL_MS = 1_000;
 const IDLE_POLL_MS = 30_000;
 
-type Audit = NonNullable<Awaited<ReturnType<typeof api.operator.audit.get>>['data']>;
+type Audit = AnswerOf<typeof api.operator.audit.get>;
 type Result = NonNullable<Audit['last']>;
 
 const OUTCOMES = {

@@ -8,7 +8,7 @@ import { Checkbox, TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatMoney } from '../format.ts';
-import type { WholeOrganization } from './whole-organization.ts';
+import type { OrganizationProps } from './whole-organization.ts';
 
 type What = 'credit' | 'refund';
 
@@ -23,13 +23,7 @@ const WORDS = {
 } as const;
 
 /** Credit that is given and taken by hand: an amount, and then its confirmation. */
-export function CreditActions({
-  organization,
-  onChange,
-}: {
-  readonly organization: WholeOrganization;
-  readonly onChange: () => Promise<void>;
-}) {
+export function CreditActions({ organization, onChange }: OrganizationProps) {
   const [what, setWhat] = useState<What>();
   const close = () => {
     setWhat(undefined);
@@ -71,10 +65,8 @@ function Steps({
   onChange,
   onDone,
   onCancel,
-}: {
+}: OrganizationProps & {
   readonly what: What;
-  readonly organization: WholeOrganization;
-  readonly onChange: () => Promise<void>;
   readonly onDone: () => void;
   readonly onCancel: () => void;
 }) {

@@ -10,7 +10,7 @@ import { Section } from '../components/page-header.tsx';
 import { Table } from '../components/table.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatMoney, formatNumber } from '../format.ts';
-import type { WholeOrganization } from './whole-organization.ts';
+import type { OrganizationProps, WholeOrganization } from './whole-organization.ts';
 
 type Name = keyof WholeOrganization['dedicated'];
 
@@ -55,13 +55,7 @@ const LIMITS: readonly Limit[] = [
 ];
 
 /** The tier's minimum and the limits that the operator sets for one organization. */
-export function Limits({
-  organization,
-  onChange,
-}: {
-  readonly organization: WholeOrganization;
-  readonly onChange: () => Promise<void>;
-}) {
+export function Limits({ organization, onChange }: OrganizationProps) {
   const [is_open, setOpen] = useState(false);
   return (
     <Section

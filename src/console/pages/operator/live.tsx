@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { Chart, type ChartSeries } from '../components/chart.tsx';
 import { PageHeader } from '../components/page-header.tsx';
@@ -12,7 +12,7 @@ const POLL_MS = 2_000;
 /** Rates are means of the last seconds, because single seconds vary too much. */
 const RATE_SECONDS = 10;
 
-type Live = NonNullable<Awaited<ReturnType<typeof api.operator.live.get>>['data']>;
+type Live = AnswerOf<typeof api.operator.live.get>;
 type History = Live['history'];
 
 /** The present state of the service, and its activity in the last minutes. */

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { parseDollars } from '../../../contract/money.ts';
 import { STABILITY_INDEX_MAX } from '../../../tuning/stability-index.ts';
-import { ApiError, api, call } from '../client.ts';
+import { type AnswerOf, ApiError, api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
@@ -18,7 +18,7 @@ import { usePolled } from '../use-polled.ts';
 
 const POLL_MS = 2_000;
 
-type Model = NonNullable<Awaited<ReturnType<typeof api.operator.models.get>>['data']>['items'][number];
+type Model = AnswerOf<typeof api.operator.models.get>['items'][number];
 
 /** An action on a model that waits for its confirmation. */
 type Asked = { readonly what: 'price' | 'open' | 'close' | 'reload'; readonly model: Model };

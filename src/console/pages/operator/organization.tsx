@@ -18,7 +18,7 @@ import { CreditActions } from './credit-dialogs.tsx';
 import { InviteOwner } from './invite-owner.tsx';
 import { Limits } from './limits.tsx';
 import { PendingPayments } from './pending-payments.tsx';
-import type { WholeOrganization } from './whole-organization.ts';
+import type { OrganizationProps, WholeOrganization } from './whole-organization.ts';
 
 /** One organization, as the operator sees it. */
 export default function OperatorsOrganization({ params: { organization_id = '' } }: PageProps) {
@@ -99,13 +99,7 @@ function Facts({ organization }: { readonly organization: WholeOrganization }) {
   );
 }
 
-function Suspension({
-  organization: { id, name, suspended_at_ms },
-  onChange,
-}: {
-  readonly organization: WholeOrganization;
-  readonly onChange: () => Promise<void>;
-}) {
+function Suspension({ organization: { id, name, suspended_at_ms }, onChange }: OrganizationProps) {
   const [is_open, setOpen] = useState(false);
   const is_suspended = suspended_at_ms !== null;
   return (
@@ -137,13 +131,7 @@ function Suspension({
   );
 }
 
-function Members({
-  organization: { id, member_list },
-  onChange,
-}: {
-  readonly organization: WholeOrganization;
-  readonly onChange: () => Promise<void>;
-}) {
+function Members({ organization: { id, member_list }, onChange }: OrganizationProps) {
   return (
     <Section
       title="Members"

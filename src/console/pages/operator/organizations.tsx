@@ -1,4 +1,4 @@
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
@@ -10,7 +10,7 @@ import { query, setQuery } from '../router.ts';
 import { useLoadedPages } from '../use-loaded.ts';
 import { SearchBox } from './search-box.tsx';
 
-type Found = NonNullable<Awaited<ReturnType<typeof api.operator.organizations.get>>['data']>['items'][number];
+type Found = AnswerOf<typeof api.operator.organizations.get>['items'][number];
 
 const LISTS = [
   { value: 'all', label: 'All' },

@@ -7,7 +7,7 @@ import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatMoney } from '../format.ts';
-import type { WholeOrganization } from './whole-organization.ts';
+import type { OrganizationProps, WholeOrganization } from './whole-organization.ts';
 
 /** The provider whose payments the operator confirms; others confirm their own. */
 const MANUAL = 'manual';
@@ -15,13 +15,7 @@ const MANUAL = 'manual';
 type Payment = WholeOrganization['pending'][number];
 
 /** The payments that wait for their confirmation. */
-export function PendingPayments({
-  organization,
-  onChange,
-}: {
-  readonly organization: WholeOrganization;
-  readonly onChange: () => Promise<void>;
-}) {
+export function PendingPayments({ organization, onChange }: OrganizationProps) {
   const [payment, setPayment] = useState<Payment>();
   const amount = formatMoney(payment?.amount_micros ?? 0);
   return (

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import type { AnswerOf, OfOrganization } from '../client.ts';
 import { ButtonLink } from '../components/button.tsx';
 import { CopyText } from '../components/copy-button.tsx';
 import { Section } from '../components/page-header.tsx';
@@ -8,11 +9,7 @@ import { may } from '../session.ts';
 import { curlLine } from './curl-line.ts';
 
 /** The time of each first step; null for one that is still to do. */
-export interface Steps {
-  readonly credit_added_at_ms: number | null;
-  readonly key_created_at_ms: number | null;
-  readonly first_answer_at_ms: number | null;
-}
+export type Steps = AnswerOf<OfOrganization['first-steps']['get']>;
 
 /** Returns true if the organization has done all first steps. */
 export function areDone({ credit_added_at_ms, key_created_at_ms, first_answer_at_ms }: Steps): boolean {

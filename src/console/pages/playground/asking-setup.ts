@@ -1,21 +1,10 @@
 import { api, call } from '../client.ts';
 
 /** The facts of the organization that a request needs. */
-export interface Setup {
-  readonly keys: readonly { readonly id: string; readonly name: string; readonly project_id: string }[];
-  readonly projects: readonly { readonly id: string; readonly name: string }[];
-  readonly models: readonly {
-    readonly id: string;
-    readonly context_tokens: number;
-    readonly input_price_micros_per_million_tokens: number;
-  }[];
-  /** True if the organization has credit, and a tier with API access. */
-  readonly can_pay: boolean;
-  readonly available_micros: number;
-}
+export type Setup = Awaited<ReturnType<typeof loadSetup>>;
 
 /** Loads them. Rejects with an `ApiError`. */
-export async function loadSetup(organization_id: string): Promise<Setup> {
+export async function loadSetup(organization_id: string) {
   const within = api.organizations({ organization_id });
   const [keys, projects, models, { tier, available_micros }] = await Promise.all([
     call(within.keys.get({ query: {} })),
@@ -27,6 +16,7 @@ export async function loadSetup(organization_id: string): Promise<Setup> {
     keys: keys.items,
     projects: projects.items,
     models: models.items,
+    /** True if the organization has credit, and a tier with API access. */
     can_pay: tier > 0 && available_micros > 0,
     available_micros,
   };

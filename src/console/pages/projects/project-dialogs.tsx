@@ -1,4 +1,4 @@
-import { api, call } from '../client.ts';
+import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
@@ -7,9 +7,7 @@ import { showToast } from '../components/toast.tsx';
 import { enteredAmount } from '../entered-amount.ts';
 import { formatCount } from '../format.ts';
 
-type ProjectList = NonNullable<
-  Awaited<ReturnType<ReturnType<typeof api.organizations>['projects']['get']>>['data']
->;
+type ProjectList = AnswerOf<OfOrganization['projects']['get']>;
 
 /** A project of the API's list. */
 export type Project = ProjectList['items'][number];
