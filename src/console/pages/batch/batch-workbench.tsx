@@ -1,50 +1,37 @@
 import { useMemo, useState } from 'preact/hooks';
-import { JsonObject, type JsonValue } from '../../../json/json-value.ts';
+import type { JsonValue } from '../../../json/json-value.ts';
 import { Button } from '../components/button.tsx';
 import { Select } from '../components/field.tsx';
-import { askedQuestions } from '../playground/asked.ts';
-import type { Setup } from '../playground/asking-setup.ts';
-import type { KeptWork } from '../playground/kept-work.ts';
+import { objectIn } from '../object-in.ts';
 import { keyOf } from '../playground/key-choice.tsx';
 import { MissingParts } from '../playground/missing-parts.tsx';
-import { objectIn } from '../playground/use-request.ts';
-import { CreditNotice } from '../rows/credit-notice.tsx';
 import { DropZone } from '../rows/drop-zone.tsx';
 import { FilePart } from '../rows/file-part.tsx';
 import { firstRunSetup } from '../rows/first-run-setup.ts';
 import { ForgetDialog } from '../rows/forget-dialog.tsx';
+import { keptBatches } from '../rows/kept-rows.ts';
 import { likeliestRecord } from '../rows/likeliest-record.ts';
 import { Progress } from '../rows/progress.tsx';
 import { QuestionChoice } from '../rows/question-choice.tsx';
-import { questionComplaint } from '../rows/questions.ts';
+import { askedIn, questionComplaint } from '../rows/questions.ts';
 import { columnIn, columnOptions, columnValue } from '../rows/record-column.ts';
 import { type RowFile, recordOf } from '../rows/row-file.ts';
 import type { RowTask } from '../rows/row-run.ts';
-import { RunBar } from '../rows/run-bar.tsx';
-import { RunWith } from '../rows/run-with.tsx';
+import type { BenchProps } from '../rows/run-page.tsx';
+import { RunPanel } from '../rows/run-panel.tsx';
 import { useRowRun } from '../rows/use-row-run.ts';
 import { useRowsPrice } from '../rows/use-rows-price.ts';
 import { useRunSetup } from '../rows/use-run-setup.ts';
 import { download } from './download.ts';
-import { forgetBatch, type KeptBatch, keepSetup } from './kept-batch.ts';
 import { RowsTable } from './rows-table.tsx';
 import type { BatchSetup } from './setup.ts';
 
-interface BenchProps {
-  readonly organization_id: string;
-  readonly setup: Setup;
-  /** The name under which the browser keeps it. */
-  readonly scope: string;
-  readonly work: KeptWork;
-  readonly kept: KeptBatch | null;
-}
-
 /** One batch: its file, what is asked of each row, and the answers. */
-export function BatchWorkbench({ organization_id, setup, scope, work, kept }: BenchProps) {
+export function BatchWorkbench({ organization_id, setup, scope, work, kept }: BenchProps<BatchSetup>) {
   const { file, run, progress, is_begun, ...rows_run } = useRowRun(scope, kept);
   const [chosen, choose] = useRunSetup<BatchSetup>(
     () => kept?.setup ?? { ...firstRunSetup(setup, work), column: null },
-    { file, scope, keep: keepSetup },
+    { file, scope, keep: keptBatches.keepSetup },
   );
   const [question, setQuestion] = useState<'file' | 'answers'>();
 
@@ -55,15 +42,12 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
   const removeFile = async () => {
     choose({ column: null });
     await rows_run.remove();
-    await forgetBatch(scope);
+    await keptBatches.forget(scope);
   };
 
   const { key_id } = keyOf(setup, { project_id: chosen.project_id, key_id: chosen.key_id ?? undefined });
   const body = useMemo(() => objectIn(chosen.questions?.body ?? ''), [chosen.questions]);
-  const asked = useMemo(
-    () => (body === null ? [] : askedQuestions(new JsonObject<JsonValue>(['questions'], [body]))),
-    [body],
-  );
+  const asked = useMemo(() => askedIn(chosen.questions), [chosen.questions]);
   const complaint = body === null ? undefined : questionComplaint(body);
   const task: RowTask | null =
     file === null || body === null || key_id === undefined || complaint !== undefined
@@ -111,17 +95,10 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
           />
         </div>
         <div class="playground-results">
-          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={choose} />
-          <CreditNotice setup={setup} price={price} />
-          <RunBar
-            mode={chosen.mode}
-            is_disabled={is_begun}
-            price={price}
-            progress={progress}
+          <RunPanel
+            {...{ setup, chosen, run, task, price, is_begun }}
             total={file.rows.length}
-            onMode={(mode) => choose({ mode })}
-            onRun={task === null ? null : () => void run.start(task)}
-            onPause={() => run.pause()}
+            onChoose={choose}
             onRestart={() => setQuestion('answers')}
           />
           {is_begun && (
@@ -142,8 +119,8 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
       <ForgetDialog
         forgets={question}
         onClose={() => setQuestion(undefined)}
-        onConfirm={async () => {
-          if (question === 'file') return await removeFile();
+        onForgetFile={removeFile}
+        onForgetAnswers={async () => {
           choose({});
           await rows_run.restart();
         }}

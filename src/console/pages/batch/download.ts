@@ -2,8 +2,9 @@ import { AnswerColumns, type Cell, type ColumnQuestion } from '../../../decision
 import { isJsonObject, type JsonValue } from '../../../json/json-value.ts';
 import type { QuestionType } from '../../../questions/question.ts';
 import { csvLine } from '../../../usage/csv.ts';
+import { objectIn } from '../object-in.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
-import { cellsOf, objectOf, type RowFile } from '../rows/row-file.ts';
+import { cellsOf, type RowFile } from '../rows/row-file.ts';
 import { saveFile } from '../save-file.ts';
 
 /** Formats of a download. */
@@ -29,7 +30,7 @@ function* csvParts({ file, questions, answers }: AnsweredRows): Generator<string
   const named = headings.map((name) => (file.columns.includes(name) ? `answer.${name}` : name));
   yield csvLine([...file.columns, ...named]);
   for (const [at, row] of file.rows.entries()) {
-    const answer = objectOf(answers.get(at + 1) ?? '');
+    const answer = objectIn(answers.get(at + 1) ?? '');
     const cells = answer === null ? columns.headings.map(() => '') : columns.row(answer);
     const error = messageOf(answer?.get('error'));
     yield csvLine([...cellsOf(row, file.columns).map(ownCell), ...cells.slice(1), error]);

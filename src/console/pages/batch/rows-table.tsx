@@ -4,9 +4,10 @@ import { Badge } from '../components/badge.tsx';
 import { EmptyState } from '../components/states.tsx';
 import { type Column, Table } from '../components/table.tsx';
 import { formatNumber, formatPercent } from '../format.ts';
+import { objectIn } from '../object-in.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
 import { THRESHOLD_DEFAULT } from '../playground/question-fields.tsx';
-import { objectOf, recordOf } from '../rows/row-file.ts';
+import { recordOf } from '../rows/row-file.ts';
 import { type AnsweredRows, messageOf } from './download.ts';
 
 /** More rows say nothing more: all of them are in the download. */
@@ -30,7 +31,7 @@ export function RowsTable({ rows, column }: { readonly rows: AnsweredRows; reado
   const answer_columns = questions.map((question): Column<number> => {
     return { title: question.id, cell: (row) => <Answer question={question} text={answers.get(row)} /> };
   });
-  const error = (row: number) => messageOf(objectOf(answers.get(row) ?? '')?.get('error'));
+  const error = (row: number) => messageOf(objectIn(answers.get(row) ?? '')?.get('error'));
   const shown = Array.from({ length: Math.min(ROWS_SHOWN, file.rows.length) }, (_, at) => at + 1);
   const failed = [...answers.keys()]
     .toSorted((a, b) => a - b)
@@ -62,7 +63,7 @@ export function RowsTable({ rows, column }: { readonly rows: AnsweredRows; reado
 
 function Answer({ question, text }: { readonly question: AskedQuestion; readonly text: string | undefined }) {
   if (text === undefined) return <span class="muted">–</span>;
-  const line = objectOf(text);
+  const line = objectIn(text);
   if (line?.get('error') !== undefined) return <Badge tone="danger">Error</Badge>;
   const answers = line?.get('answers');
   const answer = isJsonObject(answers) ? answers.get(question.id) : undefined;

@@ -4,7 +4,7 @@ import { writeJson } from '../../../json/write-json.ts';
 import { uncommittedProbability } from '../../../questions/noul.ts';
 import { classesOf, type Question } from '../../../questions/question.ts';
 import { identityOf, type QuestionIdentity } from '../../../tuning/question-identity.ts';
-import { objectOf } from '../rows/row-file.ts';
+import { objectIn } from '../object-in.ts';
 import type { Label, LabelledRow } from './labels.ts';
 
 /** An answer beside the right one. Classes are those of the question's identity. */
@@ -44,7 +44,7 @@ export function evaluatedQuestions(
   const identities = new Map<Question, QuestionIdentity>();
   const found = new Map<string, { label: Label; identity: QuestionIdentity; judged: JudgedRow[] }>();
   for (const { row, record, labels } of rows) {
-    const given = objectOf(answers.get(row) ?? '')?.get('answers');
+    const given = objectIn(answers.get(row) ?? '')?.get('answers');
     if (!isJsonObject(given)) continue;
     const record_text = writeJson(record);
     for (const label of labels) {

@@ -2,51 +2,46 @@ import { useMemo, useState } from 'preact/hooks';
 import { Notice } from '../components/notice.tsx';
 import { formatCount } from '../format.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
-import type { Setup } from '../playground/asking-setup.ts';
-import type { KeptWork } from '../playground/kept-work.ts';
 import { keyOf } from '../playground/key-choice.tsx';
 import { MissingParts } from '../playground/missing-parts.tsx';
-import { CreditNotice } from '../rows/credit-notice.tsx';
 import { DropZone } from '../rows/drop-zone.tsx';
 import { FilePart } from '../rows/file-part.tsx';
 import { firstRunSetup } from '../rows/first-run-setup.ts';
 import { ForgetDialog } from '../rows/forget-dialog.tsx';
+import { keptEvaluations } from '../rows/kept-rows.ts';
 import { likeliestRecord } from '../rows/likeliest-record.ts';
 import { Progress } from '../rows/progress.tsx';
 import { QuestionChoice } from '../rows/question-choice.tsx';
+import { askedIn } from '../rows/questions.ts';
 import type { RowFile } from '../rows/row-file.ts';
 import type { RowRun, RowTask } from '../rows/row-run.ts';
-import { RunBar } from '../rows/run-bar.tsx';
-import { RunWith } from '../rows/run-with.tsx';
+import type { BenchProps } from '../rows/run-page.tsx';
+import { RunPanel } from '../rows/run-panel.tsx';
 import { useRowRun } from '../rows/use-row-run.ts';
 import { useRowsPrice } from '../rows/use-rows-price.ts';
 import { useRunSetup } from '../rows/use-run-setup.ts';
 import { ColumnChoice } from './column-choice.tsx';
 import { evaluatedQuestions, shortText } from './evaluated.ts';
-import { forgetEvaluation, type KeptEvaluation, keepEvaluationSetup } from './kept-evaluation.ts';
 import type { LabelledRow } from './labels.ts';
 import { Results } from './results.tsx';
 import type { EvaluationSetup, LabelColumns } from './setup.ts';
 import { Tuning } from './tuning.tsx';
-import { askedIn, type FileLabels, useLabels } from './use-labels.ts';
+import { type FileLabels, useLabels } from './use-labels.ts';
 
 const NO_COLUMNS: LabelColumns = { record: null, question: null, answer: null, answers: {} };
 
-interface BenchProps {
-  readonly organization_id: string;
-  readonly setup: Setup;
-  /** The name under which the browser keeps it. */
-  readonly scope: string;
-  readonly work: KeptWork;
-  readonly kept: KeptEvaluation | null;
-}
-
 /** One evaluation: its file, where its labels are, and how good the answers are. */
-export function EvaluationWorkbench({ organization_id, setup, scope, work, kept }: BenchProps) {
+export function EvaluationWorkbench({
+  organization_id,
+  setup,
+  scope,
+  work,
+  kept,
+}: BenchProps<EvaluationSetup>) {
   const { file, run, progress, is_begun, ...rows_run } = useRowRun(scope, kept);
   const [chosen, choose] = useRunSetup<EvaluationSetup>(
     () => kept?.setup ?? { ...firstRunSetup(setup, work), columns: NO_COLUMNS },
-    { file, scope, keep: keepEvaluationSetup },
+    { file, scope, keep: keptEvaluations.keepSetup },
   );
   const [question, setQuestion] = useState<'file' | 'answers'>();
 
@@ -59,7 +54,7 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
   const removeFile = async () => {
     choose({ columns: NO_COLUMNS });
     await rows_run.remove();
-    await forgetEvaluation(scope);
+    await keptEvaluations.forget(scope);
   };
 
   const { key_id } = keyOf(setup, { project_id: chosen.project_id, key_id: chosen.key_id ?? undefined });
@@ -89,17 +84,10 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
             onRemove={() => (is_begun ? setQuestion('file') : void removeFile())}
             onChoose={choose}
           />
-          <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={choose} />
-          <CreditNotice setup={setup} price={price} />
-          <RunBar
-            mode={chosen.mode}
-            is_disabled={is_begun}
-            price={price}
-            progress={progress}
+          <RunPanel
+            {...{ setup, chosen, run, task, price, is_begun }}
             total={rows.length}
-            onMode={(mode) => choose({ mode })}
-            onRun={task === null ? null : () => void run.start(task)}
-            onPause={() => run.pause()}
+            onChoose={choose}
             onRestart={() => setQuestion('answers')}
           />
         </div>
@@ -112,8 +100,8 @@ export function EvaluationWorkbench({ organization_id, setup, scope, work, kept 
       <ForgetDialog
         forgets={question}
         onClose={() => setQuestion(undefined)}
-        onConfirm={async () => {
-          if (question === 'file') return await removeFile();
+        onForgetFile={removeFile}
+        onForgetAnswers={async () => {
           choose({});
           await rows_run.restart();
         }}
@@ -143,7 +131,7 @@ function Labels({
   is_running,
   onRemove,
   onChoose,
-}: Pick<BenchProps, 'organization_id' | 'work'> & {
+}: Pick<BenchProps<EvaluationSetup>, 'organization_id' | 'work'> & {
   readonly file: RowFile;
   readonly chosen: EvaluationSetup;
   readonly labels: FileLabels;
@@ -189,7 +177,7 @@ function Evaluated({
   run,
   labels,
   ...tuned
-}: Pick<BenchProps, 'organization_id'> & {
+}: Pick<BenchProps<EvaluationSetup>, 'organization_id'> & {
   readonly file: RowFile;
   readonly chosen: EvaluationSetup;
   readonly run: RowRun;

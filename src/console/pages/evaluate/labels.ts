@@ -4,7 +4,8 @@ import { writeJson } from '../../../json/write-json.ts';
 import { parseQuestion, type Question } from '../../../questions/question.ts';
 import { InvalidCriteria } from '../../../questions/question-fields.ts';
 import { formatNumber } from '../format.ts';
-import { objectOf, type RowFile, recordIn } from '../rows/row-file.ts';
+import { objectIn } from '../object-in.ts';
+import { type RowFile, recordIn } from '../rows/row-file.ts';
 import type { LabelColumns } from './setup.ts';
 
 /** A question about a row, with its right answer. */
@@ -41,7 +42,7 @@ const LABEL_FIELDS = ['answer', 'soft'];
 
 /** Returns true for the rows of a cases file of `tds eval`, whose questions are in the rows. */
 export function isCasesFile({ rows }: Pick<RowFile, 'rows'>): boolean {
-  const first = objectOf(rows[0] ?? '');
+  const first = objectIn(rows[0] ?? '');
   const questions = first?.get('questions');
   return first?.get('state') !== undefined && isJsonArray(questions) && questions.some(isJsonObject);
 }
@@ -67,7 +68,7 @@ export function labelsOfCases({ rows }: Pick<RowFile, 'rows'>): LabelledRows {
   const problems = new Problems();
   const read = rows.map((text, at): LabelledRow | null => {
     const row = at + 1;
-    const fields = objectOf(text);
+    const fields = objectIn(text);
     const record = recordIn(fields?.get('state') ?? null);
     const listed = fields?.get('questions');
     if (record === null || !isJsonArray(listed)) {
@@ -145,7 +146,7 @@ export function labelsOfTable(
   const bodies = new Map(asked.map(({ id, body }) => [id, body]));
   const read = rows.map((text, at): LabelledRow | null => {
     const row = at + 1;
-    const fields = objectOf(text);
+    const fields = objectIn(text);
     const record = recordIn(
       columns.record === null
         ? new JsonObject<JsonValue>(

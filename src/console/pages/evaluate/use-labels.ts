@@ -1,10 +1,8 @@
 import { useMemo } from 'preact/hooks';
-import { JsonObject, type JsonValue } from '../../../json/json-value.ts';
-import { type AskedQuestion, askedQuestions } from '../playground/asked.ts';
-import { objectIn } from '../playground/use-request.ts';
-import { questionComplaint } from '../rows/questions.ts';
+import { objectIn } from '../object-in.ts';
+import type { AskedQuestion } from '../playground/asked.ts';
+import { askedIn, questionComplaint } from '../rows/questions.ts';
 import type { RowFile } from '../rows/row-file.ts';
-import type { ChosenQuestions } from '../rows/run-setup.ts';
 import { isCasesFile, type LabelledRows, labelsOfCases, labelsOfTable } from './labels.ts';
 import type { EvaluationSetup } from './setup.ts';
 
@@ -32,10 +30,4 @@ export function useLabels(file: RowFile | null, { questions, columns }: Evaluati
     return is_cases || body === null ? undefined : questionComplaint(body);
   }, [is_cases, questions]);
   return { ...labelled, is_cases, asked, complaint };
-}
-
-/** Returns the questions as they are shown. */
-export function askedIn(questions: ChosenQuestions | null): readonly AskedQuestion[] {
-  const body = objectIn(questions?.body ?? '');
-  return body === null ? [] : askedQuestions(new JsonObject<JsonValue>(['questions'], [body]));
 }

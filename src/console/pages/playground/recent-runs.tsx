@@ -2,8 +2,8 @@ import { isJsonObject } from '../../../json/json-value.ts';
 import { EmptyState } from '../components/states.tsx';
 import { Time } from '../components/time.tsx';
 import { formatCost, formatCount } from '../format.ts';
+import { objectIn } from '../object-in.ts';
 import { KEPT_RUNS_MAX, type KeptRun, keeps_work } from './kept-work.ts';
-import { objectIn } from './use-request.ts';
 
 /** How much of a record a line shows. */
 const SHOWN_LENGTH = 160;

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JsonObject, JsonValue } from '../../../json/json-value.ts';
+import { objectIn } from '../object-in.ts';
 import { dropFragment, fragment } from '../router.ts';
 import { LINKED_REQUEST, linkedText } from './request-link.ts';
-import { objectIn } from './use-request.ts';
 
 /**
  * Opens the request that the address has in its fragment, and takes it out of the address. A reload then finds what was

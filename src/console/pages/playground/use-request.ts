@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../json/json-value.ts';
-import { readJson } from '../../../json/read-json.ts';
+import type { JsonObject, JsonValue } from '../../../json/json-value.ts';
 import type { Mode } from '../../../questions/question.ts';
+import { objectIn } from '../object-in.ts';
 import { bodyOf, type Draft, draftOf, withNewKeys } from './draft.ts';
 import { EXAMPLES, type Example, exampleBody } from './examples.ts';
 import type { KeptDraft } from './kept-work.ts';
@@ -136,16 +136,6 @@ export function useRequest(kept: KeptDraft | undefined, model_ids: readonly stri
 /** The mode that the request names; null where it is asked in both. */
 export function modeOf(modes: Modes): Mode | null {
   return modes === 'both' ? null : modes;
-}
-
-/** The object that a text is in JSON; null where it is none. */
-export function objectIn(text: string): JsonObject<JsonValue> | null {
-  try {
-    const value = readJson(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }
 
 function draftOfExample(example: Example): Draft {

@@ -6,6 +6,7 @@ import { Select, TextArea } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { SegmentedControl, Tabs } from '../components/tabs.tsx';
 import { formatCost, formatCount, formatMoney, formatNumber } from '../format.ts';
+import { objectIn } from '../object-in.ts';
 import { organizationPath } from '../page.ts';
 import type { Setup } from './asking-setup.ts';
 import { Code } from './code.tsx';
@@ -26,7 +27,7 @@ import { Results } from './results.tsx';
 import { SavedRequests } from './saved-requests.tsx';
 import { useKeptWork } from './use-kept-work.ts';
 import { useLinkedRequest } from './use-linked-request.ts';
-import { MODES, modeOf, objectIn, useRequest } from './use-request.ts';
+import { MODES, modeOf, useRequest } from './use-request.ts';
 import { type Asked, useRuns } from './use-runs.ts';
 import { useTokenCount } from './use-token-count.ts';
 

@@ -4,12 +4,14 @@ import { ConfirmDialog } from '../components/dialog.tsx';
 export function ForgetDialog({
   forgets,
   onClose,
-  onConfirm,
+  onForgetFile,
+  onForgetAnswers,
 }: {
   /** Undefined while nothing is asked. */
   readonly forgets: 'file' | 'answers' | undefined;
   readonly onClose: () => void;
-  readonly onConfirm: () => Promise<void>;
+  readonly onForgetFile: () => Promise<void>;
+  readonly onForgetAnswers: () => Promise<void>;
 }) {
   return (
     <ConfirmDialog
@@ -17,7 +19,7 @@ export function ForgetDialog({
       action="Delete the answers"
       is_open={forgets !== undefined}
       onClose={onClose}
-      onConfirm={onConfirm}
+      onConfirm={forgets === 'file' ? onForgetFile : onForgetAnswers}
     >
       <p>The answers are deleted from this browser. Rows that are asked again are charged again.</p>
     </ConfirmDialog>

@@ -1,4 +1,4 @@
-import { inDatabase } from '../playground/kept-work.ts';
+import { inDatabase, type Stores } from '../playground/kept-work.ts';
 import type { RowFile } from './row-file.ts';
 
 /** The file that the browser keeps of one person in one organization, and its answers. */
@@ -8,11 +8,16 @@ export interface KeptRows {
   readonly answers: ReadonlyMap<number, string>;
 }
 
+/** Those rows with the choices of their run. */
+export interface KeptRowRun<Chosen> extends KeptRows {
+  readonly setup: Chosen;
+}
+
 /** Answers of one file, in the order of the store's keys. */
 const allOf = (scope: string) => IDBKeyRange.bound([scope], [scope, []]);
 
 /** Reads the rows of a scope; null where none are kept. Never rejects. */
-export function readKeptRows(scope: string): Promise<KeptRows | null> {
+function readKeptRows(scope: string): Promise<KeptRows | null> {
   return inDatabase(async (stored) => {
     const [file, keys, answers] = await Promise.all([
       stored.get('batch_rows', scope),
@@ -62,3 +67,32 @@ export async function forgetRows(scope: string): Promise<void> {
   await forgetAnswers(scope);
   await inDatabase((stored) => stored.delete('batch_rows', scope));
 }
+
+/** Reads, keeps and forgets the runs of a page, whose choices are in this store. */
+function keptRunsIn<Store extends 'batches' | 'evaluations'>(store: Store) {
+  return {
+    /** Reads the run of a scope; null where none is kept. Never rejects. */
+    read: async (scope: string): Promise<KeptRowRun<Stores[Store]['value']> | null> => {
+      const [setup, rows] = await Promise.all([
+        inDatabase((stored) => stored.get(store, scope)),
+        readKeptRows(scope),
+      ]);
+      return setup == null || rows === null ? null : { setup, ...rows };
+    },
+    /** Keeps what is chosen. Never rejects. */
+    keepSetup: async (scope: string, setup: Stores[Store]['value']): Promise<void> => {
+      await inDatabase((stored) => stored.put(store, setup, scope));
+    },
+    /** Forgets the choices, the rows and their answers. Never rejects. */
+    forget: async (scope: string): Promise<void> => {
+      await forgetRows(scope);
+      await inDatabase((stored) => stored.delete(store, scope));
+    },
+  };
+}
+
+/** The batches that the browser keeps, each of one person in one organization. */
+export const keptBatches = keptRunsIn('batches');
+
+/** The evaluations that it keeps. */
+export const keptEvaluations = keptRunsIn('evaluations');

@@ -1,9 +1,10 @@
 import { isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
+import { objectIn } from '../object-in.ts';
+import { type AskedQuestion, askedQuestions } from '../playground/asked.ts';
 import { bodyOf, complaintsAbout, draftOf } from '../playground/draft.ts';
 import { EXAMPLES, exampleBody } from '../playground/examples.ts';
 import type { KeptWork } from '../playground/kept-work.ts';
-import { objectIn } from '../playground/use-request.ts';
 import type { ChosenQuestions } from './run-setup.ts';
 
 /** Any: only the questions of the request are looked at. */
@@ -25,6 +26,12 @@ function choice(value: string, label: string, body: JsonObject<JsonValue> | null
   const questions = body?.get('questions');
   const is_asked = isJsonObject(questions) && questions.names.length > 0;
   return is_asked ? { value, label, body: writeJson(questions) } : null;
+}
+
+/** Returns the chosen questions as they are shown. */
+export function askedIn(questions: ChosenQuestions | null): readonly AskedQuestion[] {
+  const body = objectIn(questions?.body ?? '');
+  return body === null ? [] : askedQuestions(new JsonObject<JsonValue>(['questions'], [body]));
 }
 
 /** Returns why questions cannot be asked; undefined where they can. */

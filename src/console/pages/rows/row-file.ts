@@ -1,8 +1,8 @@
 import { likeliestDelimiter } from '../../../decisions/batch/delimiter.ts';
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
-import { readJson } from '../../../json/read-json.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { formatBytes, formatCount, formatNumber } from '../format.ts';
+import { objectIn } from '../object-in.ts';
 
 /** The rows of a file that somebody chose. */
 export interface RowFile {
@@ -94,7 +94,7 @@ function rowsOfLines(text: string): Rows | string {
   const lines = text.split('\n');
   for (const [at, line] of lines.entries()) {
     if (line.trim() === '') continue;
-    const row = objectOf(line);
+    const row = objectIn(line);
     if (row === null) {
       const is_last = at + 1 === lines.length;
       return `line ${formatNumber(at + 1)} is not a JSON object${is_last ? ': the file ends in the middle of it' : ''}.`;
@@ -105,19 +105,9 @@ function rowsOfLines(text: string): Rows | string {
   return { columns: [...names], rows };
 }
 
-/** Returns the object of a line of JSON; null for any other text. */
-export function objectOf(text: string): JsonObject<JsonValue> | null {
-  try {
-    const value = readJson(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
 /** Returns the record of a row: a column's value, or all of them as an object. Null where it says nothing. */
 export function recordOf(row: string, column: string | null): JsonValue | null {
-  return recordIn(column === null ? objectOf(row) : (objectOf(row)?.get(column) ?? null));
+  return recordIn(column === null ? objectIn(row) : (objectIn(row)?.get(column) ?? null));
 }
 
 /** Returns a value as a record: null where it says nothing, and numbers as texts, because a record is none. */
@@ -135,7 +125,7 @@ function isEmpty(value: JsonValue): boolean {
 
 /** Returns the values of a row as cells, in the order of the columns. */
 export function cellsOf(row: string, columns: readonly string[]): readonly string[] {
-  const values = objectOf(row);
+  const values = objectIn(row);
   return columns.map((name) => {
     const value = values?.get(name) ?? '';
     return typeof value === 'string' ? value : writeJson(value);

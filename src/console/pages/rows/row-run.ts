@@ -3,9 +3,9 @@ import { microsOf } from '../../../contract/money.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { ApiError, asApiError, callForLines } from '../client.ts';
+import { objectIn } from '../object-in.ts';
 import { pause } from '../pause.ts';
 import { keepAnswers } from './kept-rows.ts';
-import { objectOf } from './row-file.ts';
 import type { RunSetup } from './run-setup.ts';
 
 /** How far a run over the rows of a file is. */
@@ -85,7 +85,7 @@ export class RowRun {
     answers: ReadonlyMap<number, string> = new Map(),
   ) {
     this.#answers = new Map(answers);
-    for (const answer of answers.values()) this.#count(objectOf(answer));
+    for (const answer of answers.values()) this.#count(objectIn(answer));
   }
 
   get progress(): ReadonlySignal<RunProgress> {
@@ -194,7 +194,7 @@ export class RowRun {
       for await (const texts of pieces) {
         const kept: [row: number, answer: string][] = [];
         for (const text of texts) {
-          const answer = objectOf(text);
+          const answer = objectIn(text);
           const row = answer?.get('id');
           const about = failureOf(answer);
           if (about !== null) failure = about;
@@ -211,7 +211,7 @@ export class RowRun {
 
   #add(answers: readonly (readonly [row: number, answer: string])[]): void {
     for (const [row, answer] of answers) {
-      if (!this.#answers.has(row)) this.#count(objectOf(answer));
+      if (!this.#answers.has(row)) this.#count(objectIn(answer));
       this.#answers.set(row, answer);
     }
     const kept = keepAnswers(this.scope, answers).then((is_kept) => is_kept || this.noteUnkept());
