@@ -9,8 +9,8 @@ import { Form } from '../components/form.tsx';
 import { NewPasswordField } from '../components/new-password.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
-import { EmptyState, ErrorState, LoadedView } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
+import { ErrorState, LoadedView } from '../components/states.tsx';
+import { ACTIONS, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { leaveFor } from '../leave.ts';
@@ -108,7 +108,6 @@ function Sessions() {
           caption="Sessions"
           rows={sessions.data?.items}
           keyOf={({ id }) => id}
-          empty={<EmptyState title="No sessions" />}
           columns={[
             {
               title: 'Browser',
@@ -124,9 +123,7 @@ function Sessions() {
             { title: 'Last seen', cell: ({ last_seen_at_ms }) => <Time time_ms={last_seen_at_ms} /> },
             { title: 'Ends', cell: ({ expires_at_ms }) => <Time time_ms={expires_at_ms} /> },
             {
-              title: 'Actions',
-              hides_title: true,
-              is_at_end: true,
+              ...ACTIONS,
               cell: ({ id, is_current, user_agent }) =>
                 !is_current && (
                   <Button

@@ -5,7 +5,7 @@ import { TextField } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
+import { ACTIONS, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { session } from '../session.ts';
@@ -84,9 +84,7 @@ function PasskeyTable({
             last_used_at_ms === null ? 'Never' : <Time time_ms={last_used_at_ms} />,
         },
         {
-          title: 'Actions',
-          hides_title: true,
-          is_at_end: true,
+          ...ACTIONS,
           cell: (passkey) => (
             <Button
               size="small"

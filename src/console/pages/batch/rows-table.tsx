@@ -1,7 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { Badge } from '../components/badge.tsx';
-import { EmptyState } from '../components/states.tsx';
 import { type Column, Table } from '../components/table.tsx';
 import { formatNumber, formatPercent } from '../format.ts';
 import { objectIn } from '../object-in.ts';
@@ -45,7 +44,6 @@ export function RowsTable({ rows, column }: { readonly rows: AnsweredRows; reado
         rows={shown}
         keyOf={String}
         is_wide
-        empty={<EmptyState title="No rows" />}
       />
       {failed.length > 0 && (
         <Table
@@ -54,7 +52,6 @@ export function RowsTable({ rows, column }: { readonly rows: AnsweredRows; reado
           rows={failed}
           keyOf={String}
           is_wide
-          empty={<EmptyState title="No errors" />}
         />
       )}
     </div>

@@ -3,8 +3,7 @@ import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { Section } from '../components/page-header.tsx';
-import { EmptyState } from '../components/states.tsx';
-import { type Column, Table } from '../components/table.tsx';
+import { ACTIONS, type Column, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatMoney } from '../format.ts';
@@ -30,9 +29,7 @@ export function Pending({ organization_id, facts, onCanceled }: PendingProps) {
   ];
   if (facts.top_up.is_allowed) {
     columns.push({
-      title: 'Actions',
-      hides_title: true,
-      is_at_end: true,
+      ...ACTIONS,
       cell: (payment) =>
         isTopUp(payment) && (
           <span class="row">
@@ -50,13 +47,7 @@ export function Pending({ organization_id, facts, onCanceled }: PendingProps) {
   }
   return (
     <Section title="Waiting for payment" description="This list updates by itself.">
-      <Table
-        caption="Waiting for payment"
-        rows={facts.pending}
-        keyOf={({ id }) => id}
-        empty={<EmptyState title="No open payments" />}
-        columns={columns}
-      />
+      <Table caption="Waiting for payment" rows={facts.pending} keyOf={({ id }) => id} columns={columns} />
       <HowToPay payment={told} onClose={() => setTold(undefined)} />
       <ConfirmDialog
         title="Cancel this top-up?"

@@ -1,6 +1,5 @@
 import { Badge } from '../components/badge.tsx';
 import { Section } from '../components/page-header.tsx';
-import { EmptyState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { formatMoney } from '../format.ts';
@@ -22,7 +21,6 @@ export function Refunds({ refunds }: Pick<BillingFacts, 'refunds'>) {
           caption="Refunds"
           rows={refunds}
           keyOf={({ id }) => id}
-          empty={<EmptyState title="No refunds" />}
           columns={[
             {
               title: 'What',

@@ -1,5 +1,4 @@
 import { Section } from '../components/page-header.tsx';
-import { EmptyState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import type { BillingFacts } from './facts.ts';
@@ -14,7 +13,6 @@ export function TierChanges({ tier_changes }: Pick<BillingFacts, 'tier_changes'>
         caption="Tier changes"
         rows={tier_changes}
         keyOf={({ id }) => String(id)}
-        empty={<EmptyState title="No changes" />}
         columns={[
           {
             title: 'What',

@@ -1,6 +1,5 @@
 import { Meter } from '../components/meter.tsx';
 import { Section } from '../components/page-header.tsx';
-import { EmptyState } from '../components/states.tsx';
 import { type Column, Table } from '../components/table.tsx';
 import { formatMoney, formatNumber } from '../format.ts';
 import type { BillingFacts } from './facts.ts';
@@ -61,7 +60,6 @@ export function Tier({ facts }: { readonly facts: BillingFacts }) {
           caption="Limits of the tier"
           rows={limitRows(facts)}
           keyOf={({ title }) => title}
-          empty={<EmptyState title="No limits" />}
           columns={columns}
         />
       </div>

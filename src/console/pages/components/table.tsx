@@ -17,6 +17,9 @@ export interface Column<Row> {
   readonly hides_title?: boolean;
 }
 
+/** The column of a row's actions, but for its cells. */
+export const ACTIONS = { title: 'Actions', hides_title: true, is_at_end: true } as const;
+
 /** By which column the rows are sorted, and what sorts them by another. */
 export interface TableOrder {
   /** Null for the order in which they came. */
@@ -34,8 +37,8 @@ export interface TableProps<Row> {
   /** Undefined until the first load. */
   readonly rows: readonly Row[] | undefined;
   readonly keyOf: (row: Row) => string;
-  /** The content in place of no rows: an `EmptyState` with advice. */
-  readonly empty: ComponentChildren;
+  /** The content in place of no rows: an `EmptyState` with advice. Absent where there always is a row. */
+  readonly empty?: ComponentChildren;
   readonly is_loading?: boolean;
   /** True for more columns than fit: the table scrolls within its frame, and its cells keep to one line. */
   readonly is_wide?: boolean;

@@ -78,7 +78,6 @@ function QuestionList({
       ]}
       rows={evaluated}
       keyOf={({ key }) => key}
-      empty={<EmptyState title="No questions" />}
     />
   );
 }

@@ -6,7 +6,7 @@ import { Notice } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { SearchedTable } from '../components/searched-table.tsx';
 import { EmptyState, ErrorState, LoadedView } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
+import { ACTIONS, Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
@@ -202,9 +202,7 @@ function ActiveKeys({ organization_id, keys, spend, active_max, onChanged, onCre
           ...(keys.some(mayRevoke)
             ? [
                 {
-                  title: 'Actions',
-                  hides_title: true,
-                  is_at_end: true,
+                  ...ACTIONS,
                   cell: (key: Key) =>
                     mayRevoke(key) && (
                       <span class="row-actions">

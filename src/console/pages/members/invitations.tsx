@@ -5,7 +5,7 @@ import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
+import { ACTIONS, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { attempt, showToast } from '../components/toast.tsx';
 import type { Loaded } from '../use-loaded.ts';
@@ -54,9 +54,7 @@ export function Invitations({
               { title: 'Sent', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
               { title: 'Ends', cell: ({ expires_at_ms }) => <Time time_ms={expires_at_ms} /> },
               {
-                title: 'Actions',
-                hides_title: true,
-                is_at_end: true,
+                ...ACTIONS,
                 cell: (invitation) =>
                   (invitation.role !== 'owner' || own_role === 'owner') && (
                     <span class="row-actions">

@@ -3,8 +3,8 @@ import { api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { PageHeader } from '../components/page-header.tsx';
-import { EmptyState, LoadedView } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
+import { LoadedView } from '../components/states.tsx';
+import { ACTIONS, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import type { PageProps } from '../page.ts';
 import { loadSession, may, type Organization, organization, session } from '../session.ts';
@@ -110,7 +110,6 @@ function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
         caption="Members"
         rows={members}
         keyOf={({ user_id }) => user_id}
-        empty={<EmptyState title="No members" />}
         columns={[
           {
             title: 'Name',
@@ -126,9 +125,7 @@ function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
           { title: 'Role', cell: ({ role }) => ROLE_NAMES[role] },
           { title: 'Joined', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
           {
-            title: 'Actions',
-            hides_title: true,
-            is_at_end: true,
+            ...ACTIONS,
             cell: (member) => {
               const is_self = member.user_id === own_user_id;
               const may_touch = mayTouch(member);

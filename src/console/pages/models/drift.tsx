@@ -56,7 +56,6 @@ export function DriftDialog({
               caption={drift.question}
               rows={drift.classes.toSorted((one, other) => moveOf(other) - moveOf(one)).slice(0, SHOWN_MAX)}
               keyOf={({ name }) => name}
-              empty={null}
               columns={[
                 { title: 'Answer', cell: ({ name }) => name, is_name: true },
                 {

@@ -5,7 +5,7 @@ import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
-import { type Column, Table } from '../components/table.tsx';
+import { ACTIONS, type Column, Table } from '../components/table.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatMoney, formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
@@ -122,9 +122,7 @@ function driftColumn(onCompare: (model: ListedModel) => void): Column<ListedMode
 
 function removeColumn(onRemove: (id: string) => void): Column<ListedModel> {
   return {
-    title: 'Actions',
-    hides_title: true,
-    is_at_end: true,
+    ...ACTIONS,
     cell: ({ id, is_own }) =>
       is_own && (
         <Button size="small" label={`Remove ${id}`} onClick={() => onRemove(id)}>

@@ -115,7 +115,6 @@ function LastAudit({ last }: { readonly last: Result }) {
             caption="Checks of the last audit"
             rows={last.checks}
             keyOf={({ name }) => name}
-            empty={null}
             columns={[
               { title: 'Check', is_name: true, cell: ({ name }) => sentenceOf(name) },
               {

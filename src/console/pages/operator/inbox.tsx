@@ -49,7 +49,6 @@ function Payments({ payments }: Pick<Inbox, 'payments'>) {
         caption="Payments to confirm"
         rows={payments}
         keyOf={({ id }) => id}
-        empty={<EmptyState title="No payment waits" />}
         columns={[
           {
             title: 'Organization',
@@ -81,7 +80,6 @@ function Failing({ models, upstreams }: Pick<Inbox, 'models' | 'upstreams'>) {
         caption="Models that fail"
         rows={rows}
         keyOf={({ id, what }) => `${id} ${what}`}
-        empty={<EmptyState title="No model fails" />}
         columns={[
           { title: 'Model', is_name: true, cell: ({ id }) => <a href="/console/operator/models">{id}</a> },
           { title: 'Failure', cell: ({ what }) => <span class="breakable">{what}</span> },
@@ -103,7 +101,6 @@ function Failures({ backups, problems }: Pick<Inbox, 'backups' | 'problems'>) {
         caption="Failures of this node"
         rows={rows}
         keyOf={({ name }) => name}
-        empty={<EmptyState title="Nothing failed" />}
         columns={[
           {
             title: 'What',

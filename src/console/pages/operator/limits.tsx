@@ -67,7 +67,6 @@ export function Limits({ organization, onChange }: OrganizationProps) {
         caption="Limits"
         rows={LIMITS}
         keyOf={({ name }) => name}
-        empty={null}
         columns={[
           { title: 'Limit', is_name: true, cell: ({ label, row_label }) => row_label ?? label },
           {

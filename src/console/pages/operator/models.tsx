@@ -10,7 +10,7 @@ import { Form } from '../components/form.tsx';
 import type { Tone } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
+import { ACTIONS, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatCount, formatMoney, formatNumber } from '../format.ts';
@@ -87,9 +87,7 @@ export default function Models() {
                 price_micros === null ? <span class="muted">None</span> : formatMoney(price_micros),
             },
             {
-              title: 'Actions',
-              hides_title: true,
-              is_at_end: true,
+              ...ACTIONS,
               cell: (model) => <Actions model={model} onAsk={(what) => setAsked({ what, model })} />,
             },
           ]}

@@ -3,7 +3,7 @@ import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { EmptyState } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
+import { ACTIONS, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatMoney } from '../format.ts';
@@ -32,9 +32,7 @@ export function PendingPayments({ organization, onChange }: OrganizationProps) {
           { title: 'Started', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
           { title: 'Amount', is_at_end: true, cell: ({ amount_micros }) => formatMoney(amount_micros) },
           {
-            title: 'Actions',
-            hides_title: true,
-            is_at_end: true,
+            ...ACTIONS,
             cell: (one) =>
               one.provider === MANUAL && (
                 <Button

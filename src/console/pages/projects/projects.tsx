@@ -6,6 +6,7 @@ import { PageHeader } from '../components/page-header.tsx';
 import { SearchedTable } from '../components/searched-table.tsx';
 import type { SortableColumn } from '../components/sortable-table.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
+import { ACTIONS } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
 import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
@@ -106,9 +107,7 @@ function ActiveProjects({
   readonly onOpen: (open: Open) => void;
 }) {
   const actions: SortableColumn<Project> = {
-    title: 'Actions',
-    hides_title: true,
-    is_at_end: true,
+    ...ACTIONS,
     cell: (project) => (
       <span class="row-actions">
         <Button
