@@ -1,3 +1,5 @@
+import { store, stored } from './browser-storage.ts';
+
 const STORED_AS = 'tds-invitation';
 
 /** The page that accepts the stored invitation. */
@@ -14,17 +16,14 @@ export interface KeptInvitation {
  * not enough where the invited address has an account: it must be signed in.
  */
 export function keepInvitation({ token, email }: KeptInvitation): void {
-  try {
-    localStorage.setItem(STORED_AS, JSON.stringify({ token, email }));
-  } catch {
-    // A browser without storage still has the mail of the invitation.
-  }
+  // A browser that stores nothing still has the mail of the invitation.
+  store(STORED_AS, JSON.stringify({ token, email }));
 }
 
 /** Returns the invitation that is stored in this browser, or null. */
 export function keptInvitation(): KeptInvitation | null {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(STORED_AS) ?? 'null');
+    const kept: unknown = JSON.parse(stored(STORED_AS) ?? 'null');
     return isInvitation(kept) ? kept : null;
   } catch {
     return null;
@@ -33,12 +32,7 @@ export function keptInvitation(): KeptInvitation | null {
 
 /** Removes the stored invitation if it has this token. */
 export function forgetInvitation(token: string): void {
-  if (keptInvitation()?.token !== token) return;
-  try {
-    localStorage.removeItem(STORED_AS);
-  } catch {
-    // It stays, and is refused later.
-  }
+  if (keptInvitation()?.token === token) store(STORED_AS, null);
 }
 
 function isInvitation(kept: unknown): kept is KeptInvitation {

@@ -1,5 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
 import { allows, type Permission } from '../../contract/roles.ts';
+import { store, stored } from './browser-storage.ts';
 import { type AnswerOf, type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
 import { leaveFor, stay } from './leave.ts';
 import { reloadDocument } from './link-token.ts';
@@ -35,27 +36,14 @@ const LAST_STORED_AS = 'tds-organization';
 // A new tab and the next sign-in open it again. The tab's own comes first where two tabs show different ones.
 effect(() => {
   if (organization.value === undefined) return;
-  for (const storage of ['sessionStorage', 'localStorage'] as const) {
-    try {
-      window[storage].setItem(LAST_STORED_AS, organization.value.id);
-    } catch {
-      // A browser that stores nothing shows the list of organizations.
-    }
-  }
+  store(LAST_STORED_AS, organization.value.id, 'sessionStorage');
+  store(LAST_STORED_AS, organization.value.id);
 });
 
 /** The organization that was shown last in this tab, or else in this browser; undefined where the reader has none such. */
 export function lastShownOrganization(): Organization | undefined {
-  for (const storage of ['sessionStorage', 'localStorage'] as const) {
-    try {
-      const last_id = window[storage].getItem(LAST_STORED_AS);
-      const last = organizations.value.find(({ id }) => id === last_id);
-      if (last !== undefined) return last;
-    } catch {
-      // As if nothing were stored.
-    }
-  }
-  return undefined;
+  const find = (last_id: string | null) => organizations.value.find(({ id }) => id === last_id);
+  return find(stored(LAST_STORED_AS, 'sessionStorage')) ?? find(stored(LAST_STORED_AS));
 }
 
 /** The organization that was shown last, or else the reader's first. */
@@ -72,20 +60,8 @@ const SIGNED_IN_STORED_AS = 'tds-signed-in';
 
 /** Notes in this browser that somebody is signed in, or has signed out. A session that is lost leaves the note. */
 export function noteSignedIn(is_signed_in: boolean): void {
-  try {
-    if (is_signed_in) localStorage.setItem(SIGNED_IN_STORED_AS, 'true');
-    else localStorage.removeItem(SIGNED_IN_STORED_AS);
-  } catch {
-    // A browser that stores nothing learns of a lost session by its cookie only.
-  }
-}
-
-function wasSignedIn(): boolean {
-  try {
-    return localStorage.getItem(SIGNED_IN_STORED_AS) !== null;
-  } catch {
-    return false;
-  }
+  // A browser that stores nothing learns of a lost session by its cookie only.
+  store(SIGNED_IN_STORED_AS, is_signed_in ? 'true' : null);
 }
 
 /** Loads the session. Never rejects: a failure is a state of `session`. */
@@ -95,7 +71,11 @@ export async function loadSession(): Promise<void> {
     if (answer.user === null) {
       setCsrfToken(null);
       // A browser without its cookies has no trace of the session but the note.
-      session.value = { state: 'signed_out', ...answer, has_ended: answer.has_ended || wasSignedIn() };
+      session.value = {
+        state: 'signed_out',
+        ...answer,
+        has_ended: answer.has_ended || stored(SIGNED_IN_STORED_AS) !== null,
+      };
     } else {
       setCsrfToken(answer.csrf_token);
       noteSignedIn(true);

@@ -1,4 +1,5 @@
 import { effect, signal } from '@preact/signals';
+import { store, stored } from './browser-storage.ts';
 
 export const THEMES = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
@@ -22,19 +23,11 @@ export function startTheme(): void {
   });
   effect(() => {
     document.documentElement.dataset.theme = theme.value;
-    try {
-      localStorage.setItem(STORED_AS, theme.value);
-    } catch {
-      // A browser without storage forgets the choice at the next visit.
-    }
+    store(STORED_AS, theme.value);
   });
 }
 
 function storedTheme(): Theme {
-  try {
-    const stored = localStorage.getItem(STORED_AS);
-    return THEMES.find((name) => name === stored) ?? 'system';
-  } catch {
-    return 'system';
-  }
+  const chosen = stored(STORED_AS);
+  return THEMES.find((name) => name === chosen) ?? 'system';
 }

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { store, stored } from './browser-storage.ts';
 
 export const TIME_ZONES = ['local', 'utc'] as const;
 export type TimeZoneChoice = (typeof TIME_ZONES)[number];
@@ -6,27 +7,15 @@ export type TimeZoneChoice = (typeof TIME_ZONES)[number];
 const STORED_AS = 'tds-time-zone';
 
 /** In which zone the pages tell times; kept in this browser. */
-export const time_zone = signal<TimeZoneChoice>(storedZone());
+export const time_zone = signal<TimeZoneChoice>(stored(STORED_AS) === 'utc' ? 'utc' : 'local');
 
 /** Takes another zone, and keeps it. */
 export function chooseTimeZone(chosen: TimeZoneChoice): void {
   time_zone.value = chosen;
-  try {
-    localStorage.setItem(STORED_AS, chosen);
-  } catch {
-    // A browser that stores nothing forgets the choice at the next visit.
-  }
+  store(STORED_AS, chosen);
 }
 
 /** The zone as `Intl` takes it; undefined for the reader's own. */
 export function chosenZone(): 'UTC' | undefined {
   return time_zone.value === 'utc' ? 'UTC' : undefined;
-}
-
-function storedZone(): TimeZoneChoice {
-  try {
-    return localStorage.getItem(STORED_AS) === 'utc' ? 'utc' : 'local';
-  } catch {
-    return 'local';
-  }
 }

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { store, stored } from '../browser-storage.ts';
 import { Button } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { Time } from '../components/time.tsx';
@@ -16,7 +17,7 @@ export function TierNotice({
   readonly facts: BillingFacts;
 }) {
   const stored_as = `tds-tier-change:${organization_id}`;
-  const [closed_id, setClosedId] = useState(() => storedNumber(stored_as));
+  const [closed_id, setClosedId] = useState(() => Number(stored(stored_as) ?? 0));
   const newest = facts.tier_changes[0];
   if (newest === undefined || newest.id <= closed_id || newest.to_tier !== facts.tier) return null;
   if (Date.now() - newest.created_at_ms > SHOWN_MS) return null;
@@ -24,11 +25,7 @@ export function TierNotice({
   const is_lower = to_tier < from_tier;
   const close = () => {
     setClosedId(id);
-    try {
-      localStorage.setItem(stored_as, String(id));
-    } catch {
-      // A browser without storage shows the notice again at the next visit.
-    }
+    store(stored_as, String(id));
   };
   return (
     <Notice
@@ -46,12 +43,4 @@ export function TierNotice({
       {TIER_REASONS[reason] === undefined ? '' : `, ${TIER_REASONS[reason]}`}.
     </Notice>
   );
-}
-
-function storedNumber(name: string): number {
-  try {
-    return Number(localStorage.getItem(name) ?? 0);
-  } catch {
-    return 0;
-  }
 }

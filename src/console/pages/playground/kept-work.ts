@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { BatchSetup } from '../batch/setup.ts';
+import { store } from '../browser-storage.ts';
 import type { EvaluationSetup } from '../evaluate/setup.ts';
 import type { RowFile } from '../rows/row-file.ts';
 import { session } from '../session.ts';
@@ -167,12 +168,7 @@ export async function removeRequest({ scope, name }: SavedRequest): Promise<void
 /** Switches keeping on, or off: then everything that was kept in this browser is deleted. */
 export async function keepWork(is_on: boolean): Promise<void> {
   keeps_work.value = is_on;
-  try {
-    if (is_on) localStorage.removeItem(SWITCHED_OFF_AS);
-    else localStorage.setItem(SWITCHED_OFF_AS, 'off');
-  } catch {
-    // A browser that stores nothing keeps nothing either.
-  }
+  store(SWITCHED_OFF_AS, is_on ? null : 'off');
   if (is_on) return;
   await attempt((stored) => Promise.all([...stored.objectStoreNames].map((name) => stored.clear(name))));
 }
