@@ -1,6 +1,7 @@
 import { type AnswerOf, api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { PageHeader } from '../components/page-header.tsx';
+import { SearchBox } from '../components/search-box.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Tabs } from '../components/tabs.tsx';
@@ -8,7 +9,6 @@ import { Time } from '../components/time.tsx';
 import { formatMoneyShort, formatNumber } from '../format.ts';
 import { query, setQuery } from '../router.ts';
 import { useLoadedPages } from '../use-loaded.ts';
-import { SearchBox } from './search-box.tsx';
 
 type Found = AnswerOf<typeof api.operator.organizations.get>['items'][number];
 
@@ -38,7 +38,14 @@ export default function Organizations() {
     <>
       <PageHeader title="Organizations" description="Credit, tier and limits of every customer." />
       <div class="stack">
-        <SearchBox name="text" label="Search" placeholder="Name, id or email address" />
+        <SearchBox
+          name="text"
+          label="Search"
+          placeholder="Name, id or email address"
+          searched={text}
+          onSearch={(searched) => setQuery({ text: searched })}
+          shows_all
+        />
         <Tabs
           label="Organizations"
           options={LISTS}

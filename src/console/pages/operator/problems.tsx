@@ -1,12 +1,12 @@
 import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { PageHeader } from '../components/page-header.tsx';
+import { SearchBox } from '../components/search-box.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
-import { query } from '../router.ts';
+import { query, setQuery } from '../router.ts';
 import { useLoaded } from '../use-loaded.ts';
-import { SearchBox } from './search-box.tsx';
 
 /** The last failures by the service's own fault. */
 export default function Problems() {
@@ -27,7 +27,14 @@ export default function Problems() {
         }
       />
       <div class="stack">
-        <SearchBox name="request_id" label="Request id" placeholder="Request id, such as req_…" />
+        <SearchBox
+          name="request_id"
+          label="Request id"
+          placeholder="Request id, such as req_…"
+          searched={request_id}
+          onSearch={(text) => setQuery({ request_id: text })}
+          shows_all
+        />
         {problems.error !== undefined && <ErrorState error={problems.error} onRetry={problems.reload} />}
         {(problems.data !== undefined || problems.is_loading) && (
           <Table

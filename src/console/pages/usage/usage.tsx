@@ -1,10 +1,10 @@
 import { useMemo, useState } from 'preact/hooks';
 import { Button, ButtonLink } from '../components/button.tsx';
 import { PageHeader } from '../components/page-header.tsx';
+import { SearchBox } from '../components/search-box.tsx';
 import type { PageProps } from '../page.ts';
 import { query, setQuery } from '../router.ts';
 import { FoundRequest } from './found-request.tsx';
-import { RequestLookup } from './request-lookup.tsx';
 import { UsageOverview } from './usage-overview.tsx';
 import { addressOf, queryOf, type UsageView, viewOf } from './view.ts';
 
@@ -26,9 +26,15 @@ export default function Usage({ params }: PageProps) {
         description="What you asked, what it cost, and how long it took. Days are UTC."
         actions={
           <>
-            <RequestLookup
-              request_id={view.request_id}
-              onLookUp={(request_id) => show({ request_id }, { replace: false })}
+            <SearchBox
+              name="request_id"
+              label="Request id"
+              placeholder="Find a request id"
+              autocomplete="off"
+              length_max={64}
+              searched={view.request_id}
+              submit="Find"
+              onSearch={(request_id) => show({ request_id }, { replace: false })}
             />
             <Button onClick={() => setShownAt(Date.now())}>Refresh</Button>
             <ButtonLink href={exportPath(organization_id, asked)} download="usage.csv">
