@@ -143,6 +143,7 @@ const DIRECTIONS: readonly Direction[] = [
       'src/hashing/',
       'src/json/',
       'src/contract/money.ts',
+      'src/time/clock.ts',
       'src/audit-log/actions.ts',
       'src/alerts/sentences.ts',
       'src/usage/csv.ts',

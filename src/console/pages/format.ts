@@ -1,10 +1,7 @@
-import { formatDollars } from '../../contract/money.ts';
+import { CENT_MICROS, formatDollars } from '../../contract/money.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../time/clock.ts';
 
 const LOCALE = 'en-US';
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-const CENT_MICROS = 10_000;
 
 /**
  * Caches formatters, because making one takes longer than a hundred uses, and a table has hundreds of cells.
@@ -99,7 +96,7 @@ export function formatRelative(time_ms: number, now_ms: number, time_zone?: stri
 export function formatDate(time_ms: number, time_zone?: string): string {
   return timeFormat({
     dateStyle: 'medium',
-    ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+    timeZone: time_zone,
   }).format(time_ms);
 }
 
@@ -118,7 +115,7 @@ export function formatExact(time_ms: number, time_zone?: string): string {
     year: 'numeric',
     ...TO_THE_SECOND,
     timeZoneName: 'short',
-    ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+    timeZone: time_zone,
   }).format(time_ms);
 }
 
@@ -126,7 +123,7 @@ export function formatExact(time_ms: number, time_zone?: string): string {
 export function formatMoment(time_ms: number, time_zone?: string): string {
   return timeFormat({
     ...TO_THE_SECOND,
-    ...(time_zone === undefined ? {} : { timeZone: time_zone }),
+    timeZone: time_zone,
   }).format(time_ms);
 }
 
@@ -139,10 +136,15 @@ export function formatTicks(
   step_ms: number,
   time_zone?: string,
 ): readonly string[] {
-  const zone = time_zone === undefined ? {} : { timeZone: time_zone };
-  const day = timeFormat({ month: 'short', day: 'numeric', ...zone });
+  const day = timeFormat({ month: 'short', day: 'numeric', timeZone: time_zone });
   const second = step_ms < MINUTE_MS ? ({ second: '2-digit' } as const) : {};
-  const time = timeFormat({ hour: '2-digit', minute: '2-digit', ...second, hourCycle: 'h23', ...zone });
+  const time = timeFormat({
+    hour: '2-digit',
+    minute: '2-digit',
+    ...second,
+    hourCycle: 'h23',
+    timeZone: time_zone,
+  });
   let last = '';
   return times_ms.map((time_ms) => {
     const day_text = day.format(time_ms);

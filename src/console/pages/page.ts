@@ -31,3 +31,8 @@ export interface PageEntry {
 export function organizationPath(organization_id: string, page: string): string {
   return `/console/o/${organization_id}/${page}`;
 }
+
+/** Returns the address of one request's own view. */
+export function requestPath(organization_id: string, request_id: string): string {
+  return `${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`;
+}

@@ -1,4 +1,4 @@
-const DAY_MS = 86_400_000;
+import { DAY_MS } from '../../time/clock.ts';
 
 export const PRESETS = [
   { value: 'day', label: '24 h' },

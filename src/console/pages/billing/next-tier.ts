@@ -1,6 +1,5 @@
+import { DAY_MS } from '../../../time/clock.ts';
 import { formatDate, formatMoney } from '../format.ts';
-
-const DAY_MS = 86_400_000;
 
 /** The requirements of the next tier that decide when it is reached. */
 export interface TierGoal {

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { DAY_MS } from '../../../time/clock.ts';
 import { store, stored } from '../browser-storage.ts';
 import { Button } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -6,7 +7,7 @@ import { Time } from '../components/time.tsx';
 import type { BillingFacts } from './facts.ts';
 import { TIER_REASONS } from './tier-reasons.ts';
 
-const SHOWN_MS = 30 * 86_400_000;
+const SHOWN_MS = 30 * DAY_MS;
 
 /** A notice of the newest change of the tier until it is closed, which only this browser remembers. */
 export function TierNotice({

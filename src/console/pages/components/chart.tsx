@@ -2,12 +2,11 @@ import { useSignalEffect } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
+import { DAY_MS } from '../../../time/clock.ts';
 import { formatExact, formatTicks } from '../format.ts';
 import { isDark } from '../theme.ts';
 import { chosenZone, time_zone } from '../time-zone.ts';
 import { Button } from './button.tsx';
-
-const DAY_MS = 24 * 3_600_000;
 
 /** The steps of an axis of whole numbers: there is no half of a request. */
 const WHOLE_STEPS = Array.from({ length: 15 }, (_, power) =>
@@ -36,9 +35,9 @@ interface ChartProps {
    * The length of each time. With it bars begin at their times, and the table zooms to a row's time. Whole
    * days are those of UTC.
    */
-  readonly bucket_ms?: number;
+  readonly bucket_ms?: number | undefined;
   /** Called with the span that was dragged over; null when it was reset. */
-  readonly onZoom?: (span: { readonly from_ms: number; readonly to_ms: number } | null) => void;
+  readonly onZoom?: ((span: { readonly from_ms: number; readonly to_ms: number } | null) => void) | undefined;
   /** The choices of what the chart shows, in its head. */
   readonly controls?: ComponentChildren;
 }
@@ -235,8 +234,8 @@ export function Chart({
           times_ms={times_ms}
           series={series}
           format={format}
-          {...(bucket_ms === undefined ? {} : { bucket_ms })}
-          {...(onZoom === undefined ? {} : { onZoom })}
+          bucket_ms={bucket_ms}
+          onZoom={onZoom}
         />
       ) : (
         <>

@@ -6,10 +6,10 @@ const CONFIRMED_MS = 2_000;
 interface CopyButtonProps {
   /** The text, or what makes it when it is copied; null where there is none to copy. */
   readonly text: string | (() => Promise<string | null>);
-  readonly label?: string;
+  readonly label?: string | undefined;
   /** The button's text where it cannot be copied. */
   readonly failure?: string;
-  readonly onCopied?: () => void;
+  readonly onCopied?: (() => void) | undefined;
 }
 
 /** Copies a text; says so in its own place. */
@@ -59,11 +59,7 @@ export function CopyText({
       ) : (
         <code>{text}</code>
       )}
-      <CopyButton
-        text={text}
-        {...(label === undefined ? {} : { label })}
-        {...(onCopied === undefined ? {} : { onCopied })}
-      />
+      <CopyButton text={text} label={label} onCopied={onCopied} />
     </div>
   );
 }

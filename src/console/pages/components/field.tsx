@@ -93,7 +93,6 @@ interface TextFieldProps extends FieldProps {
   readonly autocomplete?: string;
   readonly length_min?: number;
   readonly length_max?: number;
-  readonly pattern?: string;
   readonly min?: string;
   readonly max?: string;
   readonly inputmode?: 'decimal' | 'numeric' | 'email' | 'text';
@@ -142,7 +141,6 @@ export function TextField({
   autocomplete,
   length_min,
   length_max,
-  pattern,
   min,
   max,
   inputmode,
@@ -169,7 +167,6 @@ export function TextField({
             autocomplete={autocomplete}
             minLength={length_min}
             maxLength={length_max}
-            pattern={pattern}
             min={min}
             max={max}
             inputMode={inputmode}

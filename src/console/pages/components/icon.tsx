@@ -50,9 +50,6 @@ const PATHS = {
   search: 'M3 11a8 8 0 1 0 16 0a8 8 0 1 0 -16 0M21 21l-4.34-4.34',
   x: 'M18 6 6 18M0 0m6 6 12 12',
   menu: 'M4 5h16M4 12h16M4 19h16',
-  'chevron-down': 'M0 0m6 9 6 6 6-6',
-  'arrow-up': 'M0 0m5 12 7-7 7 7M12 19V5',
-  'arrow-down': 'M12 5v14M0 0m19 12-7 7-7-7',
 } as const;
 
 export type IconName = keyof typeof PATHS;

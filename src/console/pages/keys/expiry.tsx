@@ -1,9 +1,6 @@
+import { DAY_MS, HOUR_MS } from '../../../time/clock.ts';
 import { Select } from '../components/field.tsx';
-import { formatExact } from '../format.ts';
-import { chosenZone } from '../time-zone.ts';
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+import { TimeText } from '../components/time.tsx';
 
 const LIFETIMES = [
   { value: '0', label: 'Never' },
@@ -45,11 +42,7 @@ export function Expiry({ expires_at_ms }: { readonly expires_at_ms: number | nul
       : left_ms < DAY_MS
         ? `In ${Math.ceil(left_ms / HOUR_MS)} h`
         : `In ${Math.round(left_ms / DAY_MS)} d`;
-  return (
-    <time dateTime={new Date(expires_at_ms).toISOString()} title={formatExact(expires_at_ms, chosenZone())}>
-      {text}
-    </time>
-  );
+  return <TimeText time_ms={expires_at_ms}>{text}</TimeText>;
 }
 
 /** True for a key that is refused because of its expiry. */

@@ -1,4 +1,4 @@
-const DAY_MS = 86_400_000;
+import { DAY_MS } from '../../../time/clock.ts';
 
 /**
  * Returns the days for which credit lasts at the rate of some recent spending; null where nothing was spent. A span of

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { DAY_MS } from '../../../time/clock.ts';
 import { api, call } from '../client.ts';
 import { ButtonLink } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -72,7 +73,7 @@ export default function Overview({ params: { organization_id = '' } }: PageProps
   );
 }
 
-const WEEK_MS = 7 * 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
 
 /** Loads the usage of the last 7 days, of today and of this month, and the credit. */
 async function loadSummary(organization_id: string) {

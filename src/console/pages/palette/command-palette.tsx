@@ -1,9 +1,10 @@
 import { useId, useMemo, useState } from 'preact/hooks';
 import { Dialog } from '../components/dialog.tsx';
+import { requestPath } from '../page.ts';
 import { navigate } from '../router.ts';
 import type { Organization } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
-import { loadDestinations, otherOrganizations, requestPath } from './destinations.ts';
+import { loadDestinations, otherOrganizations } from './destinations.ts';
 import { type Destination, matches } from './matches.ts';
 
 /** The beginning of the id of any request. */

@@ -1,6 +1,6 @@
 import { api, call } from '../client.ts';
 import { formatMoment } from '../format.ts';
-import { organizationPath } from '../page.ts';
+import { organizationPath, requestPath } from '../page.ts';
 import { type Organization, organizations } from '../session.ts';
 import { chosenZone } from '../time-zone.ts';
 import type { Destination } from './matches.ts';
@@ -39,11 +39,6 @@ export async function loadDestinations({
     documents(),
   ]);
   return parts.flatMap((part) => (part.status === 'fulfilled' ? part.value : []));
-}
-
-/** Returns the address of one request's own view. */
-export function requestPath(organization_id: string, request_id: string): string {
-  return `${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`;
 }
 
 /** Returns the other organizations of the reader. */

@@ -1,3 +1,4 @@
+import { microsOf } from '../../../contract/money.ts';
 import { isJsonObject } from '../../../json/json-value.ts';
 import { EmptyState } from '../components/states.tsx';
 import { Time } from '../components/time.tsx';
@@ -51,5 +52,5 @@ function recordIn({ body }: KeptRun): string {
 
 function costOf({ outcomes }: KeptRun): string {
   const cost_usd = outcomes.reduce((sum, { decision }) => sum + decision.usage.cost_usd, 0);
-  return formatCost(Math.round(cost_usd * 1e6));
+  return formatCost(microsOf(cost_usd));
 }

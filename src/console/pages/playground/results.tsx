@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { microsOf } from '../../../contract/money.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -161,7 +162,7 @@ function RunCells({ outcome }: { readonly outcome: Outcome }) {
           <td title={request_id === null ? undefined : `Request ${request_id}`}>
             {formatNumber(input_tokens)}
           </td>
-          <td>{formatCost(Math.round(cost_usd * 1e6))}</td>
+          <td>{formatCost(microsOf(cost_usd))}</td>
           <td>{formatDuration(Math.round(decision.latency_ms))}</td>
           <td>{service_ms === null ? '–' : formatDuration(Math.round(service_ms))}</td>
         </>

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { microsOf } from '../../../contract/money.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
@@ -315,7 +316,7 @@ export function Workbench({
               {price !== undefined && (
                 <>
                   {price.is_exact ? '' : 'at most '}
-                  {formatCount(price.input_tokens, 'token')} · {formatCost(Math.round(price.cost_usd * 1e6))}
+                  {formatCount(price.input_tokens, 'token')} · {formatCost(microsOf(price.cost_usd))}
                 </>
               )}
             </span>

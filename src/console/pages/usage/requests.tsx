@@ -2,8 +2,9 @@ import type { ComponentChildren } from 'preact';
 import { api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import type { Column } from '../components/table.tsx';
-import { formatCost, formatDuration, formatExact, formatMoment, formatNumber } from '../format.ts';
-import { organizationPath } from '../page.ts';
+import { TimeText } from '../components/time.tsx';
+import { formatCost, formatDuration, formatMoment, formatNumber } from '../format.ts';
+import { requestPath } from '../page.ts';
 import { chosenZone } from '../time-zone.ts';
 import type { UsageQuery } from './view.ts';
 
@@ -74,20 +75,13 @@ export function requestColumns(organization_id: string): readonly Column<UsedReq
   return [
     {
       title: 'Time',
-      cell: ({ time_ms }) => (
-        <time dateTime={new Date(time_ms).toISOString()} title={formatExact(time_ms, chosenZone())}>
-          {formatMoment(time_ms, chosenZone())}
-        </time>
-      ),
+      cell: ({ time_ms }) => <TimeText time_ms={time_ms}>{formatMoment(time_ms, chosenZone())}</TimeText>,
       is_name: true,
     },
     {
       title: 'Request id',
       cell: ({ request_id }) => (
-        <a
-          href={`${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`}
-          title={request_id}
-        >
+        <a href={requestPath(organization_id, request_id)} title={request_id}>
           <code>{request_id.slice(0, SHORT_ID_LENGTH)}…</code>
         </a>
       ),

@@ -1,5 +1,6 @@
 import type { Mode } from '../../../questions/question.ts';
 import { GROUPINGS, type Grouping } from '../../../store/groupings.ts';
+import { MINUTE_MS } from '../../../time/clock.ts';
 import {
   type DateRange,
   PRESETS,
@@ -10,7 +11,6 @@ import {
   utcDay,
 } from '../ranges.ts';
 
-const MINUTE_MS = 60_000;
 /** The API accepts years of four digits. */
 const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 const SPAN_DEFAULT: Preset = 'week';
