@@ -79,7 +79,7 @@ export function Chart({
   useEffect(() => {
     const element = place.current;
     if (element === null || shows_table) return;
-    const colors = coloursOf(element);
+    const colors = coloursOf(element, series);
     const drawn = new uPlot(
       {
         width: element.clientWidth,
@@ -125,7 +125,7 @@ export function Chart({
         series: [
           {},
           ...series.map((one, index): uPlot.Series => {
-            const color = colors.series(one.color ?? index + 1);
+            const color = colors.series[index] ?? colors.text;
             return {
               label: one.label,
               stroke: color,
@@ -220,7 +220,11 @@ export function Chart({
           const value = values[cursor ?? -1];
           return (
             <span key={label}>
-              <span class={`swatch color-${color ?? index + 1}`} aria-hidden="true" />
+              <span
+                class="swatch"
+                style={{ background: variableOf(color ?? index + 1) }}
+                aria-hidden="true"
+              />
               {label}
               {value != null && <strong class="number"> {format(value)}</strong>}
             </span>
@@ -355,28 +359,26 @@ function alone(values: uPlot.AlignedData[number] = []): number[] {
   );
 }
 
+/** Returns the colour of a series in the style sheet. The palette begins again after its last colour. */
+function variableOf(color: number | 'danger' | 'muted'): string {
+  if (color === 'danger') return 'var(--danger)';
+  return color === 'muted' ? 'var(--line-strong)' : `var(--chart-${((color - 1) % 5) + 1})`;
+}
+
 /** Returns the colours of the style sheet for a canvas, which has no custom properties. */
-function coloursOf(place: HTMLElement) {
+function coloursOf(place: HTMLElement, series: readonly ChartSeries[]) {
   const probe = document.createElement('span');
   place.append(probe);
-  const resolved = (name: string) => {
-    probe.style.color = `var(--${name})`;
+  const resolved = (variable: string) => {
+    probe.style.color = variable;
     return getComputedStyle(probe).color;
   };
-  const palette = new Map(
-    [1, 2, 3, 4, 5].map((place_in_palette) => [place_in_palette, resolved(`chart-${place_in_palette}`)]),
-  );
-  const danger = resolved('danger');
-  const text = resolved('text-muted');
-  const muted = resolved('line-strong');
-  const grid = resolved('line');
-  const font = `12px ${getComputedStyle(place).fontFamily}`;
-  probe.remove();
-  return {
-    text,
-    grid,
-    font,
-    series: (color: number | 'danger' | 'muted') =>
-      color === 'danger' ? danger : color === 'muted' ? muted : (palette.get(((color - 1) % 5) + 1) ?? text),
+  const colours = {
+    text: resolved('var(--text-muted)'),
+    grid: resolved('var(--line)'),
+    font: `12px ${getComputedStyle(place).fontFamily}`,
+    series: series.map(({ color }, index) => resolved(variableOf(color ?? index + 1))),
   };
+  probe.remove();
+  return colours;
 }
