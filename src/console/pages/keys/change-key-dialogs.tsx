@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Dialog } from '../components/dialog.tsx';
 import { Select } from '../components/field.tsx';
@@ -7,9 +6,9 @@ import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { showToast } from '../components/toast.tsx';
 import { enteredAmount } from '../entered-amount.ts';
-import { type CreatedKey, ShownOnce } from './create-key-dialog.tsx';
 import { expiryOf, LifetimeField, NO_OVERLAP, OVERLAPS } from './expiry.tsx';
 import type { Key } from './key-columns.tsx';
+import { NewKeyDialog } from './new-key-dialog.tsx';
 
 interface ChangeKeyProps {
   readonly organization_id: string;
@@ -83,23 +82,14 @@ interface RotateKeyProps extends ChangeKeyProps {
 
 /** A dialog that puts a new key in place of another one, which works on for a while, and shows the new key once. */
 export function RotateKeyDialog({ organization_id, changed, has_room, onChanged, onClose }: RotateKeyProps) {
-  const [created, setCreated] = useState<CreatedKey>();
-  const [is_copied, setCopied] = useState(false);
-  const close = () => {
-    setCreated(undefined);
-    setCopied(false);
-    onClose();
-  };
   return (
-    <Dialog
-      title={created === undefined ? 'Rotate this key?' : 'Copy the new key now'}
+    <NewKeyDialog
+      title="Rotate this key?"
+      title_of_key="Copy the new key now"
       is_open={changed !== undefined}
-      is_kept={created !== undefined && !is_copied}
-      onClose={close}
+      onClose={onClose}
     >
-      {created !== undefined ? (
-        <ShownOnce created={created} is_copied={is_copied} onCopied={() => setCopied(true)} onClose={close} />
-      ) : (
+      {(onCreate, close) =>
         changed !== undefined && (
           <Form
             submit="Create the new key"
@@ -111,7 +101,7 @@ export function RotateKeyDialog({ organization_id, changed, has_room, onChanged,
               const { key } = await call(
                 api.organizations({ organization_id }).keys({ key_id }).rotate.post({ overlap_ms }),
               );
-              setCreated({ name, key });
+              onCreate({ name, key });
               await onChanged();
             }}
           >
@@ -136,7 +126,7 @@ export function RotateKeyDialog({ organization_id, changed, has_room, onChanged,
             />
           </Form>
         )
-      )}
-    </Dialog>
+      }
+    </NewKeyDialog>
   );
 }

@@ -1,8 +1,4 @@
-import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
-import { Button } from '../components/button.tsx';
-import { CopyText } from '../components/copy-button.tsx';
-import { Dialog } from '../components/dialog.tsx';
 import { Select, TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
@@ -10,6 +6,7 @@ import { Notice } from '../components/notice.tsx';
 import { enteredAmount } from '../entered-amount.ts';
 import { organizationPath } from '../page.ts';
 import { expiryOf, LifetimeField } from './expiry.tsx';
+import { type CreatedKey, NewKeyDialog } from './new-key-dialog.tsx';
 
 interface CreateKeyDialogProps {
   readonly organization_id: string;
@@ -22,37 +19,12 @@ interface CreateKeyDialogProps {
   readonly onClose: () => void;
 }
 
-/** A new key with its secret. */
-export interface CreatedKey {
-  readonly name: string;
-  readonly key: string;
-}
-
-/**
- * A dialog that asks for name and project of a new key, and then shows the key, once, because the service
- * stores only its hash.
- */
+/** A dialog that asks for name and project of a new key, and then shows the key. */
 export function CreateKeyDialog({ is_open, onClose, ...props }: CreateKeyDialogProps) {
-  const [created, setCreated] = useState<CreatedKey>();
-  const [is_copied, setCopied] = useState(false);
-  const close = () => {
-    setCreated(undefined);
-    setCopied(false);
-    onClose();
-  };
   return (
-    <Dialog
-      title={created === undefined ? 'Create a key' : 'Copy the key now'}
-      is_open={is_open}
-      is_kept={created !== undefined && !is_copied}
-      onClose={close}
-    >
-      {created === undefined ? (
-        <NewKey {...props} onCreate={setCreated} onClose={close} />
-      ) : (
-        <ShownOnce created={created} is_copied={is_copied} onCopied={() => setCopied(true)} onClose={close} />
-      )}
-    </Dialog>
+    <NewKeyDialog title="Create a key" title_of_key="Copy the key now" is_open={is_open} onClose={onClose}>
+      {(onCreate, close) => <NewKey {...props} onCreate={onCreate} onClose={close} />}
+    </NewKeyDialog>
   );
 }
 
@@ -103,32 +75,5 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
       <LimitField limit_micros={null} />
       {left === 1 && <Notice tone="warning" title="This is the last key that you can create." />}
     </Form>
-  );
-}
-
-/** A new key, which is shown this once. */
-export function ShownOnce({
-  created: { name, key },
-  is_copied,
-  onCopied,
-  onClose,
-}: {
-  readonly created: CreatedKey;
-  readonly is_copied: boolean;
-  readonly onCopied: () => void;
-  readonly onClose: () => void;
-}) {
-  return (
-    <>
-      <Notice tone="warning" title="You will not see it again.">
-        Keep it on your server, never in a page or an app. If it is lost, revoke {name} and create another.
-      </Notice>
-      <CopyText text={key} label="Copy" onCopied={onCopied} />
-      <div class="form-actions">
-        <Button kind="primary" onClick={onClose}>
-          {is_copied ? 'Done' : 'I have stored it'}
-        </Button>
-      </div>
-    </>
   );
 }
