@@ -1,8 +1,8 @@
 import { APIError } from 'better-auth/api';
 import type { SignInErrorCode } from '../../errors/errors.ts';
-import { ADDRESS_HEADER } from './better-auth.ts';
+import { ADDRESS_HEADER, type BetterAuth } from './better-auth.ts';
 import { SignInError } from './errors.ts';
-import type { Cookies, Visit } from './sign-in.ts';
+import type { Cookies, SignedIn, Visit } from './sign-in.ts';
 
 const USER_AGENT_LENGTH_MAX = 300;
 
@@ -21,6 +21,21 @@ export function cookieHeader(headers: Headers): Headers {
 
 export function cookiesOf(headers: Headers): Cookies {
   return { set_cookies: headers.getSetCookie() };
+}
+
+/** Deletes a session or a passkey of a user. Returns false if they have none with that id. */
+export async function deleteOwn(
+  auth: BetterAuth,
+  { user_id }: Pick<SignedIn, 'user_id'>,
+  model: 'session' | 'passkey',
+  id: string,
+): Promise<boolean> {
+  const { adapter } = await auth.$context;
+  const where = [
+    { field: 'id', value: id },
+    { field: 'userId', value: user_id },
+  ];
+  return (await adapter.deleteMany({ model, where })) > 0;
 }
 
 /** The refusals of better-auth, as our codes. */

@@ -3,7 +3,7 @@ import { checkedName } from '../../accounts/names.ts';
 import type { PasskeyAction } from '../../accounts/passkeys.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Attempts } from './attempts.ts';
-import { cookiesOf, headersOf, told } from './auth-calls.ts';
+import { cookiesOf, deleteOwn, headersOf, told } from './auth-calls.ts';
 import type { BetterAuth } from './better-auth.ts';
 import { SignInError } from './errors.ts';
 import { checked } from './passkey-plugin.ts';
@@ -121,7 +121,7 @@ export class Passkeys implements OwnPasskeys {
       // The session, or the user, may have ended since: then nothing of it may sign in later.
       await requireSession(visit);
     } catch (error) {
-      await this.#delete(added.id, session);
+      await deleteOwn(this.parts.auth, session, 'passkey', added.id);
       throw error;
     }
     await accounts.notePasskey(session.user_id, 'passkey.add', added.id);
@@ -135,7 +135,7 @@ export class Passkeys implements OwnPasskeys {
     const { accounts, requireSession, requirePassword, endOtherSessions } = this.parts;
     const session = await requireSession(visit);
     await requirePassword(visit, session, password);
-    if (!(await this.#delete(passkey_id, session))) {
+    if (!(await deleteOwn(this.parts.auth, session, 'passkey', passkey_id))) {
       throw new AccountError('not_found', 'There is no such passkey.');
     }
     // After the deletion: a sign-in that still found the passkey looks for it again.
@@ -188,16 +188,6 @@ export class Passkeys implements OwnPasskeys {
   /** Throws `too_many_passkeys`. */
   async #requireRoom(session: SignedIn): Promise<void> {
     if ((await this.list(session)).length >= PASSKEYS_MAX) throw new SignInError('too_many_passkeys');
-  }
-
-  /** Deletes a passkey of a user. Returns false if there is none. */
-  async #delete(passkey_id: string, { user_id }: Pick<SignedIn, 'user_id'>): Promise<boolean> {
-    const { adapter } = await this.parts.auth.$context;
-    const where = [
-      { field: 'id', value: passkey_id },
-      { field: 'userId', value: user_id },
-    ];
-    return (await adapter.deleteMany({ model: 'passkey', where })) > 0;
   }
 
   /** Returns the party of a request. Throws `no_passkeys_here`. */

@@ -10,7 +10,7 @@ import { QueuePerName } from '../../scheduling/queue-per-name.ts';
 import { type Clock, DAY_MS, MS_PER_S } from '../../time/clock.ts';
 import { inTime } from '../../time/in-time.ts';
 import { Attempts, type GiveBack } from './attempts.ts';
-import { cookieHeader, cookiesOf, headersOf, nullIfNotSignedIn, told } from './auth-calls.ts';
+import { cookieHeader, cookiesOf, deleteOwn, headersOf, nullIfNotSignedIn, told } from './auth-calls.ts';
 import {
   type BetterAuth,
   isCookieSigned,
@@ -120,7 +120,7 @@ export class PasswordSignIn implements SignIn {
       now_ms: () => parts.clock.now_ms(),
       accounts: parts.accounts,
       requireSession: (visit) => this.#requireSession(visit),
-      queue: this.#queue,
+      withPassword: (visit, session, work) => this.#withPassword(visit, session, work),
     });
     this.passkeys = new Passkeys({
       auth: this.#auth,
@@ -251,7 +251,7 @@ export class PasswordSignIn implements SignIn {
   async signOut(visit: Visit): Promise<Cookies> {
     const session = await this.#session(visit.headers, { disableRefresh: true });
     // If the deletion failed, better-auth would only log that, and remove the cookie.
-    if (session !== null) await this.#deleteSession(session, session.session_id);
+    if (session !== null) await deleteOwn(this.#auth, session, 'session', session.session_id);
     const { headers } = await this.#auth.api.signOut({ headers: headersOf(visit), returnHeaders: true });
     return cookiesOf(headers);
   }
@@ -294,7 +294,7 @@ export class PasswordSignIn implements SignIn {
   }
 
   async endSession(session: SignedIn, session_id: string): Promise<void> {
-    if ((await this.#deleteSession(session, session_id)) === 0) {
+    if (!(await deleteOwn(this.#auth, session, 'session', session_id))) {
       throw new AccountError('not_found', 'There is no such session.');
     }
   }
@@ -440,16 +440,6 @@ export class PasswordSignIn implements SignIn {
     return left_ms <= (SESSION_S - SESSION_UPDATE_S) * MS_PER_S && !this.#extending.has(session_id);
   }
 
-  /** Returns the number of deleted sessions: 0 where the user has none with that id. */
-  async #deleteSession({ user_id }: SignedIn, session_id: string): Promise<number> {
-    const { adapter } = await this.#auth.$context;
-    const where = [
-      { field: 'id', value: session_id },
-      { field: 'userId', value: user_id },
-    ];
-    return await adapter.deleteMany({ model: 'session', where });
-  }
-
   /** Returns the session for a change by better-auth, which treats one that cannot be extended as missing. */
   async #requireSession(visit: Visit): Promise<SignedIn> {
     const session = await this.#session(visit.headers, { disableRefresh: false });
@@ -458,12 +448,22 @@ export class PasswordSignIn implements SignIn {
   }
 
   /** Rejects with `wrong_password` unless it is the one of the session's user, and with `too_many_attempts`. */
-  async #requirePassword(visit: Visit, { user_id }: SignedIn, password: string): Promise<void> {
-    const giveBack = this.#attempts.onAccount('own_password', user_id);
-    await this.#queue.run(visit.client_address, () =>
-      told(this.#auth.api.verifyPassword({ body: { password }, headers: headersOf(visit) })),
+  async #requirePassword(visit: Visit, session: SignedIn, password: string): Promise<void> {
+    await this.#withPassword(visit, session, (headers) =>
+      this.#auth.api.verifyPassword({ body: { password }, headers }),
     );
+  }
+
+  /** Does work for which better-auth checks the password of the session's user. Rejects as `#requirePassword`. */
+  async #withPassword<T>(
+    visit: Visit,
+    { user_id }: SignedIn,
+    work: (headers: Headers) => Promise<T>,
+  ): Promise<T> {
+    const giveBack = this.#attempts.onAccount('own_password', user_id);
+    const done = await this.#queue.run(visit.client_address, () => told(work(headersOf(visit))));
     giveBack();
+    return done;
   }
 
   /**

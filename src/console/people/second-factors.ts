@@ -3,7 +3,6 @@ import type { Attempts } from './attempts.ts';
 import { cookiesOf, headersOf, told } from './auth-calls.ts';
 import type { BetterAuth } from './better-auth.ts';
 import { SignInError } from './errors.ts';
-import type { PasswordQueue } from './password-queue.ts';
 import type { Cookies, OwnSecondFactor, SecondFactor, SignedIn, Visit } from './sign-in.ts';
 
 /** The code of an app; every other text is taken for a recovery code. */
@@ -21,8 +20,12 @@ export interface SecondFactorParts {
     noteSecondFactor(user_id: string, action: SecondFactorAction): Promise<void>;
   };
   readonly requireSession: (visit: Visit) => Promise<SignedIn>;
-  /** The queue for work that hashes a password. */
-  readonly queue: Pick<PasswordQueue, 'run'>;
+  /** Does work for which better-auth checks the password. Rejects with `wrong_password` and `too_many_attempts`. */
+  readonly withPassword: <T>(
+    visit: Visit,
+    session: SignedIn,
+    work: (headers: Headers) => Promise<T>,
+  ) => Promise<T>;
 }
 
 /** Codes of authenticator apps (TOTP) and recovery codes, by better-auth's plugin. */
@@ -41,10 +44,11 @@ export class SecondFactors implements OwnSecondFactor {
 
   async begin(
     visit: Visit,
-    given: { readonly password: string },
+    { password }: { readonly password: string },
   ): Promise<{ readonly app_url: string; readonly recovery_codes: readonly string[] }> {
-    const begun = await this.#withPassword(visit, given, (body, headers) =>
-      this.parts.auth.api.enableTwoFactor({ body: { ...body, method: 'totp' }, headers }),
+    const { auth, requireSession, withPassword } = this.parts;
+    const begun = await withPassword(visit, await requireSession(visit), (headers) =>
+      auth.api.enableTwoFactor({ body: { password, method: 'totp' }, headers }),
     );
     if (begun.method !== 'totp') throw new Error('better-auth has begun another second factor');
     return { app_url: begun.totpURI, recovery_codes: begun.backupCodes };
@@ -62,22 +66,27 @@ export class SecondFactors implements OwnSecondFactor {
     return cookiesOf(headers);
   }
 
-  async renewRecoveryCodes(visit: Visit, given: { readonly password: string }): Promise<readonly string[]> {
-    const { user_id } = await this.parts.requireSession(visit);
-    const { backupCodes } = await this.#withPassword(visit, given, (body, headers) =>
-      this.parts.auth.api.generateBackupCodes({ body, headers }),
+  async renewRecoveryCodes(
+    visit: Visit,
+    { password }: { readonly password: string },
+  ): Promise<readonly string[]> {
+    const { auth, accounts, requireSession, withPassword } = this.parts;
+    const session = await requireSession(visit);
+    const { backupCodes } = await withPassword(visit, session, (headers) =>
+      auth.api.generateBackupCodes({ body: { password }, headers }),
     );
-    await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.recovery_codes');
+    await accounts.noteSecondFactor(session.user_id, 'second_factor.recovery_codes');
     return backupCodes;
   }
 
-  async remove(visit: Visit, given: { readonly password: string }): Promise<Cookies> {
-    const { user_id } = await this.parts.requireSession(visit);
-    const { headers } = await this.#withPassword(visit, given, (body, sent) =>
-      this.parts.auth.api.disableTwoFactor({ body, headers: sent, returnHeaders: true }),
+  async remove(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
+    const { auth, accounts, requireSession, withPassword } = this.parts;
+    const session = await requireSession(visit);
+    const { headers: sent } = await withPassword(visit, session, (headers) =>
+      auth.api.disableTwoFactor({ body: { password }, headers, returnHeaders: true }),
     );
-    await this.parts.accounts.noteSecondFactor(user_id, 'second_factor.remove');
-    return cookiesOf(headers);
+    await accounts.noteSecondFactor(session.user_id, 'second_factor.remove');
+    return cookiesOf(sent);
   }
 
   /**
@@ -124,20 +133,6 @@ export class SecondFactors implements OwnSecondFactor {
       value: user_id,
       expiresAt: new Date(this.parts.now_ms() + CODE_KEPT_MS),
     });
-  }
-
-  /** Does work that better-auth allows with the password of the signed-in user. */
-  async #withPassword<T>(
-    visit: Visit,
-    { password }: { readonly password: string },
-    work: (body: { readonly password: string }, headers: Headers) => Promise<T>,
-  ): Promise<T> {
-    const { attempts, requireSession, queue } = this.parts;
-    const { user_id } = await requireSession(visit);
-    const giveBack = attempts.onAccount('own_password', user_id);
-    const done = await queue.run(visit.client_address, () => told(work({ password }, headersOf(visit))));
-    giveBack();
-    return done;
   }
 }
 
