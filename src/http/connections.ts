@@ -1,26 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { clientAddress } from './client-address.ts';
+import type { Exchange } from './exchange.ts';
 
 /** The limits of open connections. */
 export interface ConnectionLimits {
   readonly total: number;
   /** The limit of one address; null where every connection comes from a proxy. */
   readonly per_address: number | null;
-}
-
-/** A request of a connection, with its reply. */
-export interface Exchange {
-  readonly message: IncomingMessage;
-  readonly reply: ServerResponse;
-  /** Aborted with a refusal when the rest of its body cannot be read. */
-  readonly body_failure: AbortController;
-  /** Set once the reply is closed; the connection counts it until the next turn of the event loop. */
-  is_closed: boolean;
-  /** True once its client was asked by `HalfClosedClients`. */
-  is_asked: boolean;
-  /** True if the client may send and read without end: no clock of a whole request ends it. */
-  is_stream: boolean;
 }
 
 /** One open connection, with its newest request. */
@@ -39,6 +25,8 @@ export interface Connection {
    */
   unread_since_ms: number | null;
   newest: Exchange | null;
+  /** The newest request whose client takes an interim response, which HTTP/1.0 has not. */
+  newest_askable: Exchange | null;
   close(): void;
 }
 
@@ -89,6 +77,7 @@ export class Connections {
       is_known: false,
       unread_since_ms: null,
       newest: null,
+      newest_askable: null,
       close: () => socket.destroy(),
     };
     this.#by_address.set(address, of_address);

@@ -1,5 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+/** A request of a connection, with its reply. */
+export interface Exchange {
+  readonly message: IncomingMessage;
+  readonly reply: ServerResponse;
+  /** Aborted with a refusal when the rest of its body cannot be read. */
+  readonly body_failure: AbortController;
+  /** Set once the reply is closed; the connection counts it until the next turn of the event loop. */
+  is_closed: boolean;
+  /** True once its client was asked by `HalfClosedClients`. */
+  is_asked: boolean;
+  /** True if the client may send and read without end: no clock of a whole request ends it. */
+  is_stream: boolean;
+}
+
 /** The scheme and the host of an absolute URL. Neither must be well formed. */
 const ORIGIN = /^[a-z]+:\/\/[^/?#]*/i;
 

@@ -1,4 +1,5 @@
-import type { Connections, Exchange } from './connections.ts';
+import type { Connections } from './connections.ts';
+import type { Exchange } from './exchange.ts';
 
 /** The interval at which the lists of sockets are read. */
 const LOOK_MS = 1_000;
@@ -48,17 +49,16 @@ export class HalfClosedClients {
         if (Number.parseInt(local, 16) === server_port) ended.add(Number.parseInt(remote, 16));
       }
     }
-    for (const { port, newest } of this.connections.answering()) {
-      if (port !== undefined && ended.has(port) && newest !== null) askClient(newest);
+    for (const { port, newest_askable } of this.connections.answering()) {
+      if (port !== undefined && ended.has(port) && newest_askable !== null) askClient(newest_askable);
     }
   }
 }
 
 /** Asks a client that may be gone, by an interim response, or by an empty line of a stream that has begun. */
 function askClient(exchange: Exchange): void {
-  const { message, reply } = exchange;
-  // Only clients of HTTP/1.1 accept an interim response, and one is enough.
-  if (exchange.is_asked || exchange.is_closed || message.httpVersionMinor === 0) return;
+  const { reply } = exchange;
+  if (exchange.is_asked || exchange.is_closed) return;
   exchange.is_asked = true;
   if (!reply.headersSent) reply.writeContinue();
   else if (exchange.is_stream && !reply.writableEnded) reply.write('\n');

@@ -1,9 +1,9 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceStopped } from '../decisions/cut-requests.ts';
 import { ERRORS, Refusal } from '../errors/errors.ts';
-import type { Connection, Connections, Exchange } from './connections.ts';
+import type { Connection, Connections } from './connections.ts';
 import { stopping } from './draining.ts';
-import { isAmbiguous, webRequest, writeResponse } from './exchange.ts';
+import { type Exchange, isAmbiguous, webRequest, writeResponse } from './exchange.ts';
 import type { OnKnown, RequestHandler } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
@@ -173,6 +173,7 @@ export class RequestAnswerer {
     this.#cuts.add(cut);
     connections.begin(connection);
     connection.newest = exchange;
+    if (message.httpVersionMinor > 0) connection.newest_askable = exchange;
     tls?.begin(exchange);
     message.on('error', nothing);
     reply.on('error', nothing);

@@ -19,7 +19,10 @@ export type OnKnown = (is_stream?: true) => void;
 export interface RequestHandler {
   /** Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away. */
   handle(request: Request, client_address: string, onKnown: OnKnown): Response | Promise<Response>;
-  /** Returns the response where there is no request, but bytes that are not HTTP. */
+  /**
+   * Returns the response where no route is asked. That is for bytes that are not HTTP, a target that is not allowed,
+   * too many requests, and a failed handler.
+   */
   refuse(refusal: Refusal<CommonCode>): Response;
   /** Reports the cause of a failure of ours, beside the client's response, if there is one. */
   report(failure: HandlerFailure): void;

@@ -2,7 +2,8 @@ import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Certificate } from './certificate.ts';
-import type { Connections, Exchange } from './connections.ts';
+import type { Connections } from './connections.ts';
+import type { Exchange } from './exchange.ts';
 import type { RequestHandler } from './request-handler.ts';
 
 /** Half a year, for this host only, which limits the lock-out after a return to plain HTTP. */

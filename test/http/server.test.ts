@@ -569,6 +569,21 @@ describe('a client that has sent its end', () => {
     answer();
     await expectServed(server);
   });
+
+  test('frees its places when it is gone, also where its newest request is of HTTP/1.0', async () => {
+    const both_begun = Promise.withResolvers<void>();
+    const aborted: Promise<void>[] = [];
+    const server = await start(({ signal }) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      signal.addEventListener('abort', () => resolve());
+      if (aborted.push(promise) === 2) both_begun.resolve();
+      return promise.then(() => new Response());
+    });
+    const client = new RawClient(server).send(`${GET}GET / HTTP/1.0\r\nHost: a\r\n\r\n`);
+    await both_begun.promise;
+    client.socket.destroy();
+    await Promise.all(aborted);
+  });
 });
 
 describe('what is no HTTP request is answered with our error shape', () => {
