@@ -1,17 +1,11 @@
 import { SQL } from 'bun';
-import type { ExtractTablesWithRelations } from 'drizzle-orm';
 import { type BunSQLQueryResultHKT, drizzle } from 'drizzle-orm/bun-sql';
 import type { PgDatabase } from 'drizzle-orm/pg-core';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { boundedClient, type ClientBounds } from './bounded-client.ts';
-import * as schema from './schema.ts';
 
 /** An executor of statements: the pool, where each statement is its own transaction, or one open transaction. */
-export type Executor = PgDatabase<
-  BunSQLQueryResultHKT,
-  typeof schema,
-  ExtractTablesWithRelations<typeof schema>
->;
+export type Executor = PgDatabase<BunSQLQueryResultHKT>;
 
 /** The pool of connections, as drizzle sees it. */
 export type PgDb = Executor & { readonly $client: SQL };
@@ -91,7 +85,7 @@ export async function connectPostgres(url: string, options: PgOptions = {}): Pro
 
 /** Returns the executor of a client, or of one of its connections. */
 export function executorOn(client: SQL): PgDb {
-  return drizzle(client, { schema });
+  return drizzle(client);
 }
 
 async function openPool(url: string, options: PgOptions): Promise<PgConnection> {

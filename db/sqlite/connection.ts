@@ -2,10 +2,9 @@ import { Database } from 'bun:sqlite';
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite';
 import { SchemaRefused } from '../schema-state.ts';
 import { bringUpToDate, schemaState } from './migrate.ts';
-import * as schema from './schema.ts';
 
 /** A connection to a database file. */
-export type Db = BunSQLiteDatabase<typeof schema> & { readonly $client: Database };
+export type Db = BunSQLiteDatabase & { readonly $client: Database };
 
 /** SQLite did not accept a pragma that the ledger needs. */
 export class PragmaRefused extends Error {
@@ -38,7 +37,7 @@ export function connectDatabase(path: string): Db {
       const actual = row === undefined ? undefined : Object.values(row)[0];
       if (actual !== answer) throw new PragmaRefused(`SQLite answered ${name} = ${actual}, not ${answer}`);
     }
-    return drizzle(client, { schema });
+    return drizzle(client);
   } catch (error) {
     client.close();
     throw error;
@@ -65,7 +64,7 @@ export function openDatabase(path: string): Db {
 
 /** Connects to a database file of any schema, read-only. Throws SQLite's errors. */
 export function openReadOnly(path: string): Db {
-  return drizzle(new Database(path, { readonly: true, strict: true }), { schema });
+  return drizzle(new Database(path, { readonly: true, strict: true }));
 }
 
 /**

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { drizzle } from 'drizzle-orm/bun-sql';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
-import * as postgresSchema from '../../db/postgres/schema.ts';
 import { signInDatabase as signInOnPostgres } from '../../db/postgres/sign-in-database.ts';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { signInDatabase as signInOnSqlite } from '../../db/sqlite/sign-in-database.ts';
@@ -70,7 +69,7 @@ function openSqlite(onStatement: () => void): OpenDatabase {
 async function openPostgres(onStatement: () => void): Promise<OpenDatabase> {
   const taken = await takeDatabase();
   const { db } = await taken.connect({ connections: CONNECTIONS });
-  const watched = drizzle(db.$client, { schema: postgresSchema, logger: { logQuery: onStatement } });
+  const watched = drizzle(db.$client, { logger: { logQuery: onStatement } });
   const rows = { of: 'postgres', db } as const;
   return {
     store: new PostgresStore(db),

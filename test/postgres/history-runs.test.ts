@@ -6,7 +6,6 @@ import type { PgDb } from '../../db/postgres/connection.ts';
 import { PostgresHistoryRuns } from '../../db/postgres/history-runs.ts';
 import { HISTORY_LOCK } from '../../db/postgres/locks.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
-import * as schema from '../../db/postgres/schema.ts';
 import { auditLogEntries, scheduledRuns, usageDays, usageRecords } from '../../db/postgres/schema.ts';
 import { DAY_MS, MINUTE_MS, systemClock } from '../../src/time/clock.ts';
 import { pruneUsage } from '../../src/usage/prune.ts';
@@ -133,7 +132,7 @@ describe.skipIf(isPostgresMissing())('runs over the history in PostgreSQL', () =
       const onStatement = () => {
         statements += 1;
       };
-      const watched = drizzle(history.db.$client, { schema, logger: { logQuery: onStatement } });
+      const watched = drizzle(history.db.$client, { logger: { logQuery: onStatement } });
       const parts = {
         store: new PostgresStore(watched),
         continueAudit: async (now_ms: number) => (await continueAudit(history.db, { now_ms })).ok,

@@ -3,7 +3,6 @@ import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql';
 import { runAudit as auditPostgres } from '../../db/postgres/audit.ts';
 import { PostgresMovementReader } from '../../db/postgres/movement-reader.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
-import * as postgresSchema from '../../db/postgres/schema.ts';
 import { PostgresUsageReader } from '../../db/postgres/usage-reader.ts';
 import { runAudit as auditSqlite } from '../../db/sqlite/audit.ts';
 import { type Db, neverWait, openDatabase } from '../../db/sqlite/connection.ts';
@@ -130,7 +129,7 @@ async function openPostgres(): Promise<OpenDatabase> {
     },
     async plansOf(work) {
       const logger = statementLogger();
-      await work(new PostgresStore(drizzlePostgres(db.$client, { schema: postgresSchema, logger })));
+      await work(new PostgresStore(drizzlePostgres(db.$client, { logger })));
       const plans: PlannedStatement[] = [];
       for (const { query, params } of logger.logged) {
         const lines = await db.$client.unsafe<{ 'QUERY PLAN': string }[]>(`EXPLAIN ${query}`, params);
