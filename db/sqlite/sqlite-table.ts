@@ -9,6 +9,7 @@ import {
 import { getTableConfig, type PgColumn, PgDialect, type PgTable } from 'drizzle-orm/pg-core';
 import {
   check,
+  foreignKey,
   index,
   integer,
   primaryKey,
@@ -19,7 +20,6 @@ import {
   type SQLiteTableWithColumns,
   sqliteTable,
   text,
-  type UpdateDeleteAction,
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
 
@@ -46,7 +46,6 @@ interface AnyBuilder extends SQLiteColumnBuilderBase {
   default(value: unknown): unknown;
   notNull(): unknown;
   primaryKey(): unknown;
-  references(column: () => SQLiteColumn, actions: { onDelete: UpdateDeleteAction }): unknown;
   unique(name: string | undefined): unknown;
 }
 
@@ -58,8 +57,9 @@ const made = new Map<PgTable, SQLiteTable>();
 /**
  * Returns a table of `db/tables.ts` in SQLite's dialect: its columns without the number of a row, and its keys,
  * references, indexes and checks. The compiler takes the type of the columns from the table, because they are made at
- * run time. Throws a `TypeError` for what no table has so far. That is a column of another type, a unique constraint of
- * the table, and a reference of several columns or with `onUpdate`.
+ * run time. Throws a `TypeError` for a column of a type that no table has so far. The constraints are made where they
+ * are read, for migrations and copies, because every start would pay for them. Then a unique constraint of the table
+ * is refused, and a reference of several columns or with `onUpdate`.
  */
 export function sqliteTableOf<T extends PgTable>(table: T): SqliteTableOf<T>;
 export function sqliteTableOf(table: PgTable): SQLiteTable {
@@ -71,30 +71,29 @@ export function sqliteTableOf(table: PgTable): SQLiteTable {
 }
 
 function buildersOf(table: PgTable): Record<string, AnyBuilder> {
-  const { columns, foreignKeys, uniqueConstraints, name } = getTableConfig(table);
-  if (uniqueConstraints.length > 0)
-    throw new TypeError(`a unique constraint of ${name} is not made for SQLite`);
-  const builders: Record<string, AnyBuilder> = {};
-  for (const column of columns) if (column.name !== ROW_NUMBER) builders[column.name] = builderOf(column);
-  for (const { reference, onDelete = 'no action', onUpdate = 'no action' } of foreignKeys) {
-    const { columns: from, foreignTable, foreignColumns } = reference();
-    const builder = builders[from[0]?.name ?? ''];
-    if (builder === undefined || from.length !== 1 || onUpdate !== 'no action')
-      throw new TypeError(`a reference of ${name} is not made for SQLite`);
-    builder.references(() => columnOf(made.get(foreignTable), foreignColumns[0]?.name), { onDelete });
-  }
-  return builders;
+  const columns = Object.values(getTableColumns(table)).filter(({ name }) => name !== ROW_NUMBER);
+  return Object.fromEntries(columns.map((column) => [column.name, builderOf(column)]));
 }
 
-/** Returns the primary key of several columns, the indexes and the checks. */
+/** Returns the primary key of several columns, the references, the indexes and the checks. */
 function constraintsOf(table: PgTable, columnNamed: (name: unknown) => SQLiteColumn) {
-  const { primaryKeys, indexes, checks } = getTableConfig(table);
+  const { name, primaryKeys, foreignKeys, indexes, uniqueConstraints, checks } = getTableConfig(table);
+  if (uniqueConstraints.length > 0)
+    throw new TypeError(`a unique constraint of ${name} is not made for SQLite`);
   const columnsNamed = ([first, ...others]: unknown[]): [SQLiteColumn, ...SQLiteColumn[]] => [
     columnNamed(first),
     ...others.map(columnNamed),
   ];
   return [
     ...primaryKeys.map(({ columns }) => primaryKey({ columns: columnsNamed(columns.map(nameOf)) })),
+    ...foreignKeys.map(({ reference, onDelete = 'no action', onUpdate = 'no action' }) => {
+      const { columns, foreignTable, foreignColumns } = reference();
+      if (columns.length !== 1 || onUpdate !== 'no action')
+        throw new TypeError(`a reference of ${name} is not made for SQLite`);
+      const from = columnNamed(columns[0]?.name);
+      const to = columnOf(made.get(foreignTable), foreignColumns[0]?.name);
+      return foreignKey({ columns: [from], foreignColumns: [to] }).onDelete(onDelete);
+    }),
     ...indexes
       .map(({ config }) => ({ ...config, names: config.columns.map(nameOf) }))
       .filter(({ names }) => !names.includes(ROW_NUMBER))
@@ -106,7 +105,7 @@ function constraintsOf(table: PgTable, columnNamed: (name: unknown) => SQLiteCol
   ];
 }
 
-/** Returns a column's builder, which lacks only its references. */
+/** Returns a column's builder. */
 function builderOf(column: PgColumn): AnyBuilder {
   const builder = builderOfType(column);
   if (column.primary) builder.primaryKey();
