@@ -1,4 +1,4 @@
-import { is } from 'drizzle-orm';
+import { getTableName, is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import * as schema from './sqlite/schema.ts';
 import { ROW_NUMBER } from './sqlite/sqlite-table.ts';
@@ -37,31 +37,41 @@ const KINDS: Readonly<Record<string, ColumnKind>> = {
   SQLiteReal: 'real',
 };
 
-/** Every table of SQLite's schema, each after the tables that it refers to. */
-export const COPIED_TABLES: readonly CopiedTable[] = inOrderOfReferences(
-  Object.values(schema)
-    .filter((value) => is(value, SQLiteTable))
-    .map((table) => {
-      const { name, columns, primaryKeys, foreignKeys } = getTableConfig(table);
-      const references = foreignKeys.map((key) => {
-        const { columns: from, foreignTable } = key.reference();
-        return { column: from[0]?.name, to: getTableConfig(foreignTable).name };
-      });
-      const numbered = columns.find((column) => 'autoIncrement' in column && column.autoIncrement === true);
-      const beside = NUMBERED_BESIDE.includes(name) ? [{ name: ROW_NUMBER, kind: 'integer' as const }] : [];
-      return {
-        name,
-        columns: [...columns.map((column) => ({ name: column.name, kind: kindOf(column) })), ...beside],
-        key: [
-          ...columns.filter(({ primary }) => primary),
-          ...primaryKeys.flatMap((primary) => primary.columns),
-        ].map((column) => column.name),
-        refers_to_itself: references.find(({ to }) => to === name)?.column ?? null,
-        number: numbered?.name ?? beside[0]?.name ?? null,
-        refers_to: references.map(({ to }) => to).filter((to) => to !== name),
-      };
-    }),
-);
+let tables: readonly CopiedTable[] | undefined;
+
+/**
+ * Returns every table of SQLite's schema, each after the tables that it refers to. They are made at the first call,
+ * because every command loads this file and few copy.
+ */
+export function copiedTables(): readonly CopiedTable[] {
+  tables ??= inOrderOfReferences(
+    Object.values(schema)
+      .filter((value) => is(value, SQLiteTable))
+      .map(copiedTable),
+  );
+  return tables;
+}
+
+function copiedTable(table: SQLiteTable) {
+  const { name, columns, primaryKeys, foreignKeys } = getTableConfig(table);
+  const references = foreignKeys.map((key) => {
+    const { columns: from, foreignTable } = key.reference();
+    return { column: from[0]?.name, to: getTableName(foreignTable) };
+  });
+  const numbered = columns.find((column) => 'autoIncrement' in column && column.autoIncrement === true);
+  const beside = NUMBERED_BESIDE.includes(name) ? [{ name: ROW_NUMBER, kind: 'integer' as const }] : [];
+  return {
+    name,
+    columns: [...columns.map((column) => ({ name: column.name, kind: kindOf(column) })), ...beside],
+    key: [
+      ...columns.filter(({ primary }) => primary),
+      ...primaryKeys.flatMap((primary) => primary.columns),
+    ].map((column) => column.name),
+    refers_to_itself: references.find(({ to }) => to === name)?.column ?? null,
+    number: numbered?.name ?? beside[0]?.name ?? null,
+    refers_to: references.map(({ to }) => to).filter((to) => to !== name),
+  };
+}
 
 function kindOf(column: { readonly name: string; readonly columnType: string }): ColumnKind {
   const kind = KINDS[column.columnType];

@@ -1,5 +1,5 @@
 import type { AuditReport } from '../src/store/audit-report.ts';
-import { COPIED_TABLES, type CopiedColumn, type CopiedRow, type CopiedTable } from './copied-tables.ts';
+import { type CopiedColumn, type CopiedRow, type CopiedTable, copiedTables } from './copied-tables.ts';
 
 const VERSIONS_TABLE = 'program_versions';
 
@@ -77,7 +77,7 @@ export function copyDatabase(
     }
     if (before.open_holds > 0) throw new CopyRefused(openHolds(before.open_holds));
     return await target.write(async (to) => {
-      for (const table of COPIED_TABLES) {
+      for (const table of copiedTables()) {
         // Every new database has a row with its program's version. The row does not count as data.
         if (table.name === VERSIONS_TABLE) await to.clear(table);
         else if (!(await to.isEmpty(table)))
@@ -86,7 +86,7 @@ export function copyDatabase(
           );
       }
       const rows = await copyTables(from, to, options);
-      for (const table of COPIED_TABLES) {
+      for (const table of copiedTables()) {
         stopIf(options.isStopped);
         await compare(from, to, table);
       }
@@ -104,7 +104,7 @@ export async function copyTables(
   options: CopyOptions = {},
 ): Promise<Readonly<Record<string, number>>> {
   const rows: Record<string, number> = {};
-  for (const table of COPIED_TABLES) rows[table.name] = await copyTable(from, to, table, options);
+  for (const table of copiedTables()) rows[table.name] = await copyTable(from, to, table, options);
   return rows;
 }
 

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { AuditReport } from '../../src/store/audit-report.ts';
-import { COPIED_TABLES, type CopiedRow, type CopiedTable } from '../copied-tables.ts';
+import { type CopiedRow, type CopiedTable, copiedTables } from '../copied-tables.ts';
 import {
   CopyRefused,
   type CopySource,
@@ -55,7 +55,7 @@ export class PostgresRows implements CopySource, CopyTarget {
    * of the rows.
    */
   async #keepOthersOut(transaction: Executor): Promise<void> {
-    const tables = COPIED_TABLES.map(({ name }) => sql.identifier(name));
+    const tables = copiedTables().map(({ name }) => sql.identifier(name));
     await transaction.execute(sql`SET LOCAL lock_timeout = ${sql.raw(String(LOCK_TIMEOUT_MS))}`);
     try {
       await keepNodesOut(transaction);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { COPIED_TABLES } from '../../db/copied-tables.ts';
+import { copiedTables } from '../../db/copied-tables.ts';
 import type { PgDb } from '../../db/postgres/connection.ts';
 import { consoleSecret as secretOfNodes } from '../../db/postgres/console-secret.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
@@ -50,7 +50,9 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
 
   /** Resolves with true if no table but `program_versions` has a row. */
   async function isEmpty(): Promise<boolean> {
-    const names = COPIED_TABLES.map(({ name }) => name).filter((name) => name !== 'program_versions');
+    const names = copiedTables()
+      .map(({ name }) => name)
+      .filter((name) => name !== 'program_versions');
     const rows = names.map((name) => `(SELECT count(*) FROM ${name})`).join(' + ');
     const [found] = await db.execute<{ rows: string }>(sql.raw(`SELECT ${rows} AS rows`));
     return found?.rows === '0';
@@ -180,7 +182,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
   test('leaves a target empty that refuses a row, or counts another sum', async () => {
     serveRequests(3);
     expect((await copy()).code).toBe(0);
-    for (const { name } of COPIED_TABLES.toReversed()) await db.execute(sql.raw(`DELETE FROM ${name}`));
+    for (const { name } of copiedTables().toReversed()) await db.execute(sql.raw(`DELETE FROM ${name}`));
     await db.execute(sql`ALTER TABLE trail_entries ADD CONSTRAINT none CHECK (false)`);
     expectRefused(await copy(), `${await place()} failed with the error 23514.`);
     expect(await isEmpty()).toBe(true);
@@ -201,7 +203,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
   test.each(['SIGKILL', 'SIGTERM'] as const)('leaves nothing when it is stopped by %s', async (signal) => {
     serveRequests(6_000);
     expect((await copy(data, postgres.url)).code).toBe(0);
-    for (const { name } of COPIED_TABLES.toReversed()) await db.execute(sql.raw(`DELETE FROM ${name}`));
+    for (const { name } of copiedTables().toReversed()) await db.execute(sql.raw(`DELETE FROM ${name}`));
     // Its rows come late, and each waits for this lock.
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     await db.execute(sql`CREATE FUNCTION waiting() RETURNS trigger LANGUAGE plpgsql AS

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { COPIED_TABLES, type CopiedRow } from '../../db/copied-tables.ts';
+import { type CopiedRow, copiedTables } from '../../db/copied-tables.ts';
 import { copyTables } from '../../db/copy-database.ts';
 import type { Executor, PgDb } from '../../db/postgres/connection.ts';
 import { PostgresRows } from '../../db/postgres/copied-rows.ts';
@@ -57,7 +57,7 @@ export async function copyInto(db: Db, postgres: PgDb): Promise<void> {
 export async function allRows(source: SqliteRows | PostgresRows): Promise<Record<string, CopiedRow[]>> {
   return await source.read(async (from) => {
     const tables: Record<string, CopiedRow[]> = {};
-    for (const table of COPIED_TABLES) {
+    for (const table of copiedTables()) {
       const keyOf = (row: CopiedRow) => JSON.stringify(table.key.map((column) => row[column]));
       const rows = (await Array.fromAsync(from.rows(table))).flat();
       tables[table.name] = rows.toSorted((row, other) => (keyOf(row) < keyOf(other) ? -1 : 1));
