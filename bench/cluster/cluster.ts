@@ -10,8 +10,7 @@ import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { temporaryDirectory } from '../../test/accounts/support.ts';
-import { ServerProcess, TINY_MODEL } from '../../test/crash/server-process.ts';
-import { writeTinyModel } from '../../test/native/support/gguf.ts';
+import { ServerProcess } from '../../test/crash/server-process.ts';
 import { administer, type PostgresServer, startPostgres } from '../../test/support/postgres.ts';
 import { Balancer } from './balancer.ts';
 import type { DatabaseWay, Network, Place } from './network.ts';
@@ -126,8 +125,7 @@ export class Cluster {
     const { host, port } = node.database;
     url.host = `${host}:${port}`;
     const flags = ['--database', url.href, '--host', node.place.host, '--console', 'off'];
-    const model = join(this.#root.path, 'tiny.gguf');
-    node.server = new ServerProcess(node.directory, model, flags, node.place.inside);
+    node.server = new ServerProcess(node.directory, flags, node.place.inside);
     const address = await node.server.ready();
     if (address === null) throw new Error(`${node.name} did not start: ${node.server.output}`);
     const others = this.nodes.filter((one) => one !== node).map(({ id }) => id);
@@ -200,7 +198,6 @@ export class Cluster {
     await administer(primary, `CREATE DATABASE ${DATABASE}`);
     if (has_standby) await this.addStandby();
     await this.#addOrganizations();
-    await writeTinyModel(join(this.#root.path, 'tiny.gguf'), TINY_MODEL);
     for (const name of ['node 1', 'node 2']) {
       const directory = join(this.#root.path, name);
       mkdirSync(directory, { mode: 0o700 });

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MAIN } from '../support/program.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
 
 // A server loads its model, on cores that other tests use too.
 setDefaultTimeout(120_000);
@@ -14,6 +15,11 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'tds-core-'));
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const SERVE = [
+  ...['serve', '--init', '--json', '--data', 'data', '--port', '0'],
+  ...['--gpu', 'none', '--threads', '1', '--model', TINY_WEIGHTS],
+];
 
 /** Starts a command in a folder of its own, where the system would leave a core file. */
 function startDumping(name: string, command: readonly string[]) {
@@ -86,10 +92,7 @@ async function expectNoCore(
 }
 
 test.skipIf(!IS_LINUX)('a service that crashes leaves no core file, which would hold records and keys', () =>
-  expectNoCore(
-    ['serve', '--init', '--json', '--data', 'data', '--port', '0', '--gpu', 'none', '--threads', '1'],
-    ({ stdout }) => printed(stdout, '"address"'),
-  ),
+  expectNoCore(SERVE, ({ stdout }) => printed(stdout, '"address"')),
 );
 
 test.skipIf(!IS_LINUX)('nor does a command that answers in process, on the evaluator without the addon', () =>
@@ -111,8 +114,7 @@ test.skipIf(!IS_LINUX)(
     await printed(control.stdout, 'ready');
     expect(isReadable(control.pid)).toBe(true);
     control.kill();
-    const command = [...AS_ANY_USER, process.execPath, MAIN, 'serve', '--init', '--json', '--data', 'data'];
-    const { child } = startDumping('served', [...command, '--port', '0', '--gpu', 'none', '--threads', '1']);
+    const { child } = startDumping('served', [...AS_ANY_USER, process.execPath, MAIN, ...SERVE]);
     await printed(child.stdout, '"address"');
     expect(isReadable(child.pid)).toBe(false);
     child.kill();

@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 
 async function start(): Promise<void> {
-  server = await startChildServer(data, root.path);
+  server = await startChildServer(data, root.path, [], { embedded: true });
   key = server.key ?? key;
 }
 

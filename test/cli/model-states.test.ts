@@ -21,7 +21,7 @@ test('tds model list says the state and the memory of each model in the service 
     const models = await tdsJson(['model', 'list', '--data', data]);
     return Array.isArray(models) ? models.find((model) => field(model, 'id') === 'decision-1') : undefined;
   };
-  const server = await startChildServer(data, root.path);
+  const server = await startChildServer(data, root.path, [], { embedded: true });
   await eventually(async () => field(await decision_1(), 'state') === 'ready');
   const loaded = await decision_1();
   expect(loaded).toMatchObject({ load_error: null });

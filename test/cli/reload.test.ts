@@ -42,9 +42,9 @@ function write(text: string): void {
   writeFileSync(path, text, { mode: 0o600 });
 }
 
-async function start(text: string): Promise<ChildServer> {
+async function start(text: string, embedded = false): Promise<ChildServer> {
   write(text);
-  const server = await startChildServer(join(root.path, 'data'), root.path, ['--config', path]);
+  const server = await startChildServer(join(root.path, 'data'), root.path, ['--config', path], { embedded });
   started.push(server);
   return server;
 }
@@ -92,7 +92,7 @@ function burst(server: ChildServer): Promise<number[]> {
 }
 
 test('SIGHUP under load: every request is answered, a changed limit counts, and a wrong file changes nothing', async () => {
-  const server = await start('[model]\nqueue_limit = 512\n');
+  const server = await start('[model]\nqueue_limit = 512\n', true);
   expect(new Set(await burst(server))).toEqual(new Set([200]));
 
   let is_over = false;

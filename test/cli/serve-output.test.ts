@@ -7,6 +7,7 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -43,7 +44,10 @@ async function freePort(): Promise<number> {
 /** Starts `tds serve` with its output there, and has it log that many requests. */
 async function serveInto(stdout: number, requests: number) {
   const port = await freePort();
-  const flags = ['--init', '--data', data, '--port', String(port), '--gpu', 'none', '--threads', '1'];
+  const flags = [
+    ...['--init', '--data', data, '--port', String(port)],
+    ...['--gpu', 'none', '--threads', '1', '--model', TINY_WEIGHTS],
+  ];
   const child = Bun.spawn([process.execPath, MAIN, 'serve', ...flags], {
     stdin: 'ignore',
     stdout,

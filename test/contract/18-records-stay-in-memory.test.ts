@@ -85,7 +85,9 @@ function openFiles(pid: number): string[] {
 test('5. records, questions and answers are nowhere: database, WAL, temporary files, logs', async () => {
   const data = temporaryDirectory();
   const temporary = temporaryDirectory();
-  const server = await startChildServer(data.path, temporary.path, ['--log-level', 'info']);
+  const server = await startChildServer(data.path, temporary.path, ['--log-level', 'info'], {
+    embedded: true,
+  });
   try {
     const statuses = new Set<number>();
     for (const path of ['/v1/decisions', '/v1/systemone', `/v1/decisions?mode=${QUERY}`, `/${PATH}`]) {

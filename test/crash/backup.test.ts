@@ -66,7 +66,7 @@ async function drill(setup: UnderLoad, file: string, seen_before: UnderLoad['loa
         cost_micros,
       });
   }
-  await using server = new ServerProcess(directory, setup.model);
+  await using server = new ServerProcess(directory);
   const address = await server.ready();
   if (address === null) throw new Error('the server did not start');
   expectClean(db);
@@ -115,7 +115,7 @@ test(
     await setup.load.ended();
     await drill(setup, join(backups, names().at(-1) ?? ''), seen_before);
     const before = names();
-    await using next = new ServerProcess(setup.data, setup.model, ['--backup-every', '1d']);
+    await using next = new ServerProcess(setup.data, ['--backup-every', '1d']);
     expect(await next.ready()).not.toBeNull();
     next.signal('SIGTERM');
     expect(await next.ended()).toBe(0);

@@ -8,10 +8,9 @@ import { microsOf } from '../../src/contract/money.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { BatchClient, HEADER, record } from '../batches/support.ts';
 import { propertySeed } from '../ledger/support.ts';
-import { writeTinyModel } from '../native/support/gguf.ts';
 import { expectClean, expectKept } from './kept.ts';
 import { addLoadAccounts } from './load.ts';
-import { ServerProcess, TINY_MODEL } from './server-process.ts';
+import { ServerProcess } from './server-process.ts';
 
 const RECORDS = 2_000;
 const KILLS = 4;
@@ -26,15 +25,13 @@ function kills(): readonly number[] {
 
 test('a batch whose server is killed again and again goes on by id: all is answered, and charged once', async () => {
   const root = temporaryDirectory();
-  const model = join(root.path, 'tiny.gguf');
   const data = join(root.path, 'data');
-  await writeTinyModel(model, TINY_MODEL);
   const db = openDataDirectory(data, { create: true });
   try {
     const { rich } = await addLoadAccounts(db);
     const answered = new Map<unknown, { readonly request_id: string; readonly cost_micros: number }>();
     for (const killed_after of kills()) {
-      await using server = new ServerProcess(data, model);
+      await using server = new ServerProcess(data);
       const address = await server.ready();
       if (address === null) throw new Error('the server did not start');
       expectClean(db);

@@ -7,11 +7,10 @@ import { Value } from '@sinclair/typebox/value';
 import fc from 'fast-check';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { propertySeed } from '../ledger/support.ts';
-import { writeTinyModel } from '../native/support/gguf.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { expectClean } from './kept.ts';
 import { addLoadAccounts } from './load.ts';
-import { ServerProcess, TINY_MODEL } from './server-process.ts';
+import { ServerProcess } from './server-process.ts';
 
 const KILLS = 8;
 const CLIENTS = 8;
@@ -48,8 +47,6 @@ test(
     const seed = propertySeed('kill -9 with idempotency keys');
     const delays = fc.sample(fc.nat({ max: LOAD_MS_MAX }), { seed, numRuns: KILLS });
     const directory = mkdtempSync(join(tmpdir(), 'tds-crash-'));
-    const model = join(directory, 'tiny.gguf');
-    await writeTinyModel(model, TINY_MODEL);
     const db = openDataDirectory(directory, { create: true });
     try {
       const { rich } = await addLoadAccounts(db);
@@ -71,7 +68,7 @@ test(
       };
       let sent = 0;
       for (const after_ms of delays) {
-        await using server = new ServerProcess(directory, model);
+        await using server = new ServerProcess(directory);
         const address = (await server.ready()) ?? '';
         expectClean(db);
         // First again what the last kill may have cut off, each twice at once; then new keys until the server is gone.
@@ -89,7 +86,7 @@ test(
         await server.kill();
         await Promise.all(load);
       }
-      await using server = new ServerProcess(directory, model);
+      await using server = new ServerProcess(directory);
       const address = (await server.ready()) ?? '';
       expectClean(db);
       const charged_unseen = charges() - before - [...told.values()].filter((ids) => ids.size > 0).length;

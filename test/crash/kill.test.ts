@@ -6,10 +6,9 @@ import fc from 'fast-check';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { propertySeed } from '../ledger/support.ts';
-import { writeTinyModel } from '../native/support/gguf.ts';
 import { expectClean, expectKept } from './kept.ts';
 import { addLoadAccounts, Load, type LoadKeys, type Seen } from './load.ts';
-import { ServerProcess, TINY_MODEL } from './server-process.ts';
+import { ServerProcess } from './server-process.ts';
 
 /**
  * The service is killed at random moments, while it starts and under parallel load, again and again on the same data.
@@ -26,12 +25,6 @@ const STARTS_KILLED_ONE_IN = 5;
 const START_MS_MAX = 2_000;
 const TEST_TIMEOUT_MS = 600_000;
 
-/** Where a server keeps its data, and the model that it is to load. */
-interface Place {
-  readonly directory: string;
-  readonly model: string;
-}
-
 interface Kill {
   readonly while_starting: boolean;
   readonly after_ms: number;
@@ -43,21 +36,21 @@ interface Tally {
   readonly statuses: Map<number, number>;
 }
 
-async function killWhileStarting({ directory, model }: Place, after_ms: number): Promise<void> {
-  await using server = new ServerProcess(directory, model);
+async function killWhileStarting(directory: string, after_ms: number): Promise<void> {
+  await using server = new ServerProcess(directory);
   await Promise.race([server.ready(), Bun.sleep(after_ms)]);
   await server.kill();
 }
 
 /** Starts the server, checks what the last kill left, and kills it again under load. Returns what the clients saw. */
 async function killUnderLoad(
-  { directory, model }: Place,
+  directory: string,
   db: Db,
   keys: LoadKeys,
   after_ms: number,
   tally: Tally,
 ): Promise<readonly Seen[]> {
-  await using server = new ServerProcess(directory, model);
+  await using server = new ServerProcess(directory);
   const address = await server.ready();
   if (address === null) throw new Error('the server did not start');
   tally.holds_left_open += server.releasedAtStart;
@@ -71,19 +64,16 @@ async function killUnderLoad(
 
 async function killAgainAndAgain(kills: readonly Kill[], tally: Tally): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'tds-crash-'));
-  const model = join(directory, 'tiny.gguf');
-  const place = { directory, model };
-  await writeTinyModel(model, TINY_MODEL);
   const db = openDataDirectory(directory, { create: true });
   try {
     const keys = await addLoadAccounts(db);
     const seen: Seen[] = [];
     for (const { while_starting, after_ms } of kills) {
-      if (while_starting) await killWhileStarting(place, after_ms);
-      else seen.push(...(await killUnderLoad(place, db, keys, after_ms, tally)));
+      if (while_starting) await killWhileStarting(directory, after_ms);
+      else seen.push(...(await killUnderLoad(directory, db, keys, after_ms, tally)));
       tally.kills += 1;
     }
-    await using server = new ServerProcess(directory, model);
+    await using server = new ServerProcess(directory);
     await server.ready();
     tally.holds_left_open += server.releasedAtStart;
     expectClean(db);

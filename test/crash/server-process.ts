@@ -1,13 +1,5 @@
-import { MARKERS_V1_TOKENS } from '../../native/plan/markers-v1.ts';
-import type { TinyModel } from '../native/support/gguf.ts';
 import { MAIN } from '../support/program.ts';
-
-/** As quick a model as the engine can load, so that many requests are on their way when the server dies. */
-export const TINY_MODEL: TinyModel = {
-  control: ['<|0|>', '<|1|>', '<|2|>', ...Object.keys(MARKERS_V1_TOKENS)],
-  words: [],
-  context_tokens: 16_384,
-};
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
 
 /** A real `tds serve` in a process of its own. */
 export class ServerProcess implements AsyncDisposable {
@@ -17,15 +9,10 @@ export class ServerProcess implements AsyncDisposable {
   #output = '';
 
   /** `inside` is a command that runs it somewhere else, such as that of a network namespace. */
-  constructor(
-    data_directory: string,
-    model_path: string,
-    more_flags: readonly string[] = [],
-    inside: readonly string[] = [],
-  ) {
+  constructor(data_directory: string, more_flags: readonly string[] = [], inside: readonly string[] = []) {
     const options = {
       data: data_directory,
-      model: model_path,
+      model: TINY_WEIGHTS,
       port: '0',
       gpu: 'none',
       threads: '1',

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'bun:test';
-import { closeSync, constants, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, constants, copyFileSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
-import { writeTinyModel } from '../native/support/gguf.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { POLL_MS } from '../support/service.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
 import { expectClean, expectKept } from './kept.ts';
-import { ServerProcess, TINY_MODEL } from './server-process.ts';
+import { ServerProcess } from './server-process.ts';
 import { underLoad } from './under-load.ts';
 
 const TEST_TIMEOUT_MS = 120_000;
@@ -51,7 +51,7 @@ test(
       expect([128 + 2, 128 + 15]).toContain(await setup.server.ended());
       await setup.load.ended();
       left_open += runAudit(setup.db).open_holds;
-      await using next = new ServerProcess(setup.data, setup.model);
+      await using next = new ServerProcess(setup.data);
       expect(await next.ready()).not.toBeNull();
       expectClean(setup.db);
       for (const seen of setup.load.seen) expectKept(setup.db, seen);
@@ -145,9 +145,10 @@ describe('during the start', () => {
     const log = join(root.path, 'tds.log');
     const model = join(root.path, 'tiny.gguf');
     const checksums = join(root.path, 'SHA256SUMS');
-    await writeTinyModel(model, TINY_MODEL);
+    copyFileSync(TINY_WEIGHTS, model);
     expect(Bun.spawnSync(['mkfifo', checksums]).exitCode).toBe(0);
-    const server = new ServerProcess(data, model, ['--init', '--log-file', log, '--log-level', 'info']);
+    const logged = ['--log-file', log, '--log-level', 'info'];
+    const server = new ServerProcess(data, ['--init', '--model', model, ...logged]);
     const writer = await openedForReader(checksums);
     return {
       data,

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
-import { writeTinyModel } from '../native/support/gguf.ts';
 import { eventually } from '../support/eventually.ts';
 import { addLoadAccounts, Load } from './load.ts';
-import { ServerProcess, TINY_MODEL } from './server-process.ts';
+import { ServerProcess } from './server-process.ts';
 
 const CLIENTS = 12;
 const REQUESTS_AT_FIRST = 50;
@@ -14,12 +13,10 @@ export type UnderLoad = Awaited<ReturnType<typeof underLoad>>;
 /** A served data directory with accounts, whose clients are at work; the server is killed at the end. */
 export async function underLoad(...flags: string[]) {
   const root = temporaryDirectory();
-  const model = join(root.path, 'tiny.gguf');
   const data = join(root.path, 'data');
-  await writeTinyModel(model, TINY_MODEL);
   const db = openDataDirectory(data, { create: true });
   const keys = await addLoadAccounts(db);
-  const server = new ServerProcess(data, model, flags);
+  const server = new ServerProcess(data, flags);
   const address = await server.ready();
   if (address === null) throw new Error('the server did not start');
   const load = new Load(address, keys, CLIENTS);
@@ -27,7 +24,6 @@ export async function underLoad(...flags: string[]) {
   return {
     root: root.path,
     data,
-    model,
     keys,
     db,
     server,

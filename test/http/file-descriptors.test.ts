@@ -24,7 +24,7 @@ let server: ChildServer;
 const attackers: Socket[] = [];
 
 beforeAll(async () => {
-  server = await startChildServer(data, directory.path, [], DESCRIPTORS);
+  server = await startChildServer(data, directory.path, [], { file_descriptors: DESCRIPTORS });
 });
 afterAll(async () => {
   for (const socket of attackers) socket.destroy();

@@ -5,7 +5,7 @@ import { bringUpToDate, knownMigrations } from '../../db/postgres/migrate.ts';
 import { verifyWeights } from '../../native/engine.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { expectRefused, field, tds, textField } from '../cli/support.ts';
-import { ServerProcess, TINY_MODEL } from '../crash/server-process.ts';
+import { ServerProcess } from '../crash/server-process.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
 import { isPostgresMissing, sharedPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
@@ -196,8 +196,6 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
   });
 
   test('a server answers, is stopped, and goes on where it was', async () => {
-    const model = join(root.path, 'tiny.gguf');
-    await writeTinyModel(model, TINY_MODEL);
     const organization = textField(await json('org', 'create', 'Served'), 'id');
     const project = textField(await json('project', 'create', organization, 'Web'), 'id');
     await json(
@@ -211,7 +209,7 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
       return Array.isArray(entries) ? entries.filter(({ kind }) => kind === 'charge').length : 0;
     };
     for (const start of [1, 2]) {
-      await using server = new ServerProcess(data, model, ['--database', database.url]);
+      await using server = new ServerProcess(data, ['--database', database.url]);
       const address = await server.ready();
       const response = await fetch(`${address}/v1/decisions`, {
         method: 'POST',

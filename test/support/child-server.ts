@@ -1,5 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { MAIN } from './program.ts';
+import { TINY_WEIGHTS } from './tiny-weights.ts';
 
 /** A real `tds serve` in a process of its own, with everything that it prints. */
 export interface ChildServer {
@@ -23,28 +24,35 @@ function takeKey(path: string | undefined): string | null {
   return key;
 }
 
-/**
- * Starts a server on the data directory; its temporary files go to `temporary_directory`. It has that many file
- * descriptors, when they are given.
- */
+interface ChildServerOptions {
+  /** The number of file descriptors that it has; by default as many as the tests. */
+  readonly file_descriptors?: number;
+  /** True for the embedded weights, where the answers or the time that they take matter. */
+  readonly embedded?: boolean;
+}
+
+/** Starts a server on the data directory; its temporary files go to `temporary_directory`. */
 export async function startChildServer(
   data_directory: string,
   temporary_directory: string,
   flags: readonly string[] = [],
-  file_descriptors?: number,
+  { file_descriptors, embedded = false }: ChildServerOptions = {},
 ): Promise<ChildServer> {
   const command = [
-    'serve',
-    '--data',
-    data_directory,
-    '--port',
-    '0',
-    '--gpu',
-    'none',
-    '--threads',
-    '1',
-    '--init',
-    '--json',
+    ...[
+      'serve',
+      '--data',
+      data_directory,
+      '--port',
+      '0',
+      '--gpu',
+      'none',
+      '--threads',
+      '1',
+      '--init',
+      '--json',
+    ],
+    ...(embedded ? [] : ['--model', TINY_WEIGHTS]),
   ];
   const limited =
     file_descriptors === undefined ? [] : ['sh', '-c', `ulimit -n ${file_descriptors}; exec "$0" "$@"`];
