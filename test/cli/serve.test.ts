@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
+import { EMBEDDED_WEIGHTS } from '../../native/engine.ts';
 import { PROJECT_ROOT, projectFile } from '../../src/files/project-root.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
@@ -10,12 +11,13 @@ import { metricIn } from '../support/metrics.ts';
 import { MAIN, SOURCE } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
-import { tds, tdsJson, textField } from './support.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
+import { field, tds, tdsJson, textField } from './support.ts';
 
 // Shorter than a response may stay unread, which a stopped server must not wait for.
 setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
 
-const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1'];
+const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1', '--model', TINY_WEIGHTS];
 const KEY = /sk_svc_[0-9A-Za-z_-]{32}/;
 
 let root: ReturnType<typeof temporaryDirectory>;
@@ -127,8 +129,9 @@ describe('the first key', () => {
     expect(await end()).not.toMatch(KEY);
   });
 
-  test('start and stop are lines of JSON like those of the log, with what the operator needs', async () => {
-    const { printed, end } = await serve('--init', '--metrics-port', '0');
+  test('start and stop are lines of JSON like those of the log, with what the operator needs, and a curl line that a shell can run, whatever the directory is called', async () => {
+    data = join(root.path, "a 'b' $c");
+    const { printed, end } = await serve('--init', '--metrics-port', '0', '--model', EMBEDDED_WEIGHTS);
     const path = join(data, 'first-api-key.txt');
     const address = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/);
     const lines = (text: string) =>
@@ -156,42 +159,28 @@ describe('the first key', () => {
       advice: expect.stringContaining('tds member add "My organization" EMAIL owner'),
       msg: 'serving',
     });
+    const serving = lines(printed).find((line) => field(line, 'msg') === 'serving');
+    const command = ['sh', '-c', textField(serving, 'example')];
+    const answered = await new Response(Bun.spawn(command, { stdin: 'ignore' }).stdout).json();
+    expect(answered).toMatchObject({ object: 'decision' });
     const all = await end();
     expect(lines(all).at(-1)).toMatchObject({ level: 'info', msg: 'stopped' });
     expect(all).not.toMatch(KEY);
   });
 
-  test('its curl line is one that a shell can run, whatever the directory is called', async () => {
-    data = join(root.path, "a 'b' $c");
-    const { printed, end } = await serve('--init');
-    const [line = ''] = /^.*"msg":"serving".*$/m.exec(printed) ?? [];
-    const command = ['sh', '-c', textField(JSON.parse(line), 'example')];
-    const answered = await new Response(Bun.spawn(command, { stdin: 'ignore' }).stdout).json();
-    expect(answered).toMatchObject({ object: 'decision' });
-    expect(await end()).not.toMatch(KEY);
-  });
-
-  test('also where only warnings are logged; a log file has both as well', async () => {
+  test('also where only warnings are logged; a log file has both as well, and a later start names no file of a key', async () => {
     const log = join(root.path, 'tds.log');
     const quiet = await serve('--init', '--log-level', 'warn');
     expect(quiet.printed).toContain('"msg":"serving"');
     await quiet.end();
     const filed = await serve('--log-file', log);
     expect(filed.printed).toContain('"msg":"serving"');
-    await filed.end();
+    expect(await filed.end()).not.toContain('api_key');
     const messages = readFileSync(log, 'utf8')
       .trimEnd()
       .split('\n')
       .map((line) => textField(JSON.parse(line), 'msg'));
     expect([messages[0], messages.at(-1)]).toEqual(['serving', 'stopped']);
-  });
-
-  test('at a later start nothing names a file', async () => {
-    await (await startChildServer(data, root.path)).stop();
-    const second = await startChildServer(data, root.path);
-    expect(second.key).toBeNull();
-    expect(second.output()).not.toContain('api_key');
-    expect(await second.stop()).toBe(0);
   });
 
   test('a file of that name is never written over, and the start that met it leaves the database empty', async () => {
@@ -254,7 +243,7 @@ test('README starts it from a checkout, with a command that fills an empty direc
 });
 
 test('clients that left their requests do not keep a stopped server alive', async () => {
-  const server = await startChildServer(data, root.path, ['--metrics-port', '0']);
+  const server = await startChildServer(data, root.path, ['--metrics-port', '0'], { embedded: true });
   const metrics_url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
   const clients = new AbortController();
   const ask = async () => {
