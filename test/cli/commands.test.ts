@@ -6,7 +6,6 @@ import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
-import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { secretHash } from '../../src/hashing/secret-hash.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
@@ -15,7 +14,7 @@ import { TestClock, temporaryDirectory } from '../accounts/support.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { contextOn } from '../support/context.ts';
 import { MAIN } from '../support/program.ts';
-import { field, tds, tdsJson, textField } from './support.ts';
+import { type Finished, field, inProcess, tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -31,13 +30,23 @@ beforeAll(async () => {
 
 afterAll(() => root.remove());
 
+const called = new Set<string>();
+
+/** `tds …`: the first call of each command is a process of its own. */
+function command(args: readonly string[]): Promise<Finished> {
+  const name = args.slice(0, 2).join(' ');
+  if (called.has(name)) return inProcess(args);
+  called.add(name);
+  return tds(args);
+}
+
 /** `tds … --data DIR --json` */
 function json(...args: string[]): Promise<unknown> {
-  return tdsJson([...args, '--data', data]);
+  return tdsJson([...args, '--data', data], command);
 }
 
 function run(...args: string[]) {
-  return tds([...args, '--data', data]);
+  return command([...args, '--data', data]);
 }
 
 describe('tds init', () => {
@@ -71,11 +80,11 @@ describe('tds init', () => {
   });
 
   test('says so and changes nothing when it was done before', async () => {
-    const again = await run('init');
+    const again = await tds(['init', '--data', data]);
     expect(again).toMatchObject({ code: 0, stderr: '' });
     expect(again.stdout).toContain('already initialised');
     expect(again.stdout).not.toContain('sk_svc_');
-    expect(await json('init')).toEqual({ initialized: false });
+    expect(await tdsJson(['init', '--data', data])).toEqual({ initialized: false });
     expect(await json('key', 'list', '--org', 'My organization')).toHaveLength(1);
   });
 
@@ -507,8 +516,8 @@ async function initOnTerminal(name: string, answers: readonly string[]) {
 
 describe('the catalog', () => {
   const catalog = join(root.path, 'catalog');
-  const model = (...words: string[]) => tds(['model', ...words, '--data', catalog]);
-  const models = () => tdsJson(['model', 'list', '--data', catalog]);
+  const model = (...words: string[]) => command(['model', ...words, '--data', catalog]);
+  const models = () => tdsJson(['model', 'list', '--data', catalog], command);
   beforeAll(async () => {
     await tdsJson(['init', '--data', catalog]);
   });
@@ -805,7 +814,8 @@ describe('beside a running service', () => {
   test('a command waits for a write of the service instead of failing', async () => {
     const db = openDataDirectory(data, { create: false });
     db.$client.run('BEGIN IMMEDIATE');
-    const waiting = json('org', 'create', 'Patient');
+    // A wait of this process would keep the lock that it waits for.
+    const waiting = tdsJson(['org', 'create', 'Patient', '--data', data]);
     const finished = await Promise.race([waiting.then(() => true), Bun.sleep(1_500).then(() => false)]);
     db.$client.run('COMMIT');
     expect(finished).toBe(false);
@@ -817,10 +827,8 @@ describe('beside a running service', () => {
 describe('failures are one sentence on standard error', () => {
   const garbage = join(root.path, 'garbage');
   const file = join(root.path, 'file');
-  const foreign = join(root.path, 'foreign');
-  mkdirSync(garbage);
-  mkdirSync(foreign);
-  writeFileSync(join(garbage, 'tds.sqlite'), 'this is not a database');
+  mkdirSync(garbage, { mode: 0o700 });
+  writeFileSync(join(garbage, 'tds.sqlite'), 'this is not a database', { mode: 0o600 });
   writeFileSync(file, '');
 
   const rows: readonly (readonly [name: string, args: readonly string[], code: number, text: RegExp])[] = [
@@ -906,11 +914,8 @@ describe('failures are one sentence on standard error', () => {
   ];
   for (const [name, args, code, text] of rows) {
     test(name, async () => {
-      let stderr = '';
-      const program = createProgram((written) => {
-        stderr += written;
-      });
-      expect(await runCommandLine(program, args)).toBe(code);
+      const { stderr, ...finished } = await inProcess(args);
+      expect(finished).toEqual({ code, stdout: '' });
       expect(stderr).toMatch(text);
       if (code === 1) expect(stderr).toMatch(/^tds: [^\n]+\.\n$/);
     });
