@@ -9,7 +9,7 @@ import { TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
-import { tds, tdsJson } from './support.ts';
+import { initializeData, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -23,7 +23,7 @@ afterAll(() => root.remove());
 beforeAll(async () => {
   await writeTinyModel(chat, TINY_CHAT);
   await writeTinyModel(markers, TINY_MARKERS);
-  await tdsJson(['init', '--data', data]);
+  await initializeData(data);
 });
 
 const model = (...words: string[]) => tds(['model', ...words, '--data', data]);
@@ -187,5 +187,6 @@ describe('a running server', () => {
     await server.stop();
     expect(server.output()).toContain('"model":"decision-2"');
     expect(server.output()).toContain('are others than when the model was added');
+    expect(server.output()).toContain('put the file back, or take the new one by \\"tds model reload\\".');
   });
 });
