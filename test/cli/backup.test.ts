@@ -9,7 +9,7 @@ import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
-import { expectRefused, tds, tdsJson } from './support.ts';
+import { expectRefused, initializeData, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -22,7 +22,7 @@ beforeEach(async () => {
   data = join(root.path, 'data');
   file = join(root.path, 'backup.sqlite.zst');
   other = join(root.path, 'other');
-  await tdsJson(['init', '--data', data]);
+  await initializeData(data);
 });
 afterEach(() => root.remove());
 

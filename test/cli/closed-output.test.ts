@@ -3,7 +3,7 @@ import { closeSync, constants, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '../accounts/support.ts';
 import { MAIN } from '../support/program.ts';
-import { tds } from './support.ts';
+import { initializeData } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -41,7 +41,7 @@ test.each([
   ['a stream', ['usage', 'export']],
 ])('%s that nobody reads to its end is no failure', async (_, args) => {
   const data = join(root.path, 'data');
-  expect((await tds(['init', '--data', data])).code).toBe(0);
+  await initializeData(data);
   const flags = args[0] === 'usage' ? ['--data', data] : [];
   expect(await runInto(closedPipe(), [...args, ...flags])).toEqual({ code: SIGPIPE_EXIT, said: '' });
 });

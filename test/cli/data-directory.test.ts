@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
-import { expectRefused, tds, tdsJson } from './support.ts';
+import { expectRefused, initializeData, tds } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -19,7 +19,7 @@ setDefaultTimeout(120_000);
 async function initialized() {
   const root = temporaryDirectory();
   const data = join(root.path, 'data');
-  await tdsJson(['init', '--data', data]);
+  await initializeData(data);
   return { ...root, data };
 }
 

@@ -20,7 +20,7 @@ import { copyInto } from '../support/copied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, sharedPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { MAIN } from '../support/program.ts';
-import { expectRefused, tds, tdsJson, textField } from './support.ts';
+import { expectRefused, initializeData, tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -34,7 +34,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
   beforeEach(async () => {
     root = temporaryDirectory();
     data = join(root.path, 'data');
-    const initialized = await tdsJson(['init', '--data', data]);
+    const initialized = await initializeData(data);
     organization_id = textField(initialized, 'organization_id');
     project_id = textField(initialized, 'default_project_id');
     postgres = await testDatabase({ empty: true });

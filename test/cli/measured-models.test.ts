@@ -10,7 +10,7 @@ import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { shiftEntry, tuningOf, vectorEntry } from '../tuning/strong-tuning.ts';
 import { answering, type Behaviour, TestMember } from '../upstreams/support.ts';
 import { asLlamaServer } from '../upstreams/token-servers.ts';
-import { expectRefused, field, tds, tdsJson } from './support.ts';
+import { expectRefused, field, initializeData, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(4 * MODEL_TEST_TIMEOUT_MS);
 
@@ -40,7 +40,7 @@ beforeAll(async () => {
   decisions = await TestMember.start();
   decisions.behaviour = firstIsLikelier;
   decisions.onList = listOf('first');
-  await tdsJson(['init', '--data', data]);
+  await initializeData(data);
 });
 afterAll(async () => {
   await tokens.kill();

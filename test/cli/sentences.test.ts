@@ -16,7 +16,7 @@ import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
-import { expectRefused, type Finished, tds, tdsJson } from './support.ts';
+import { expectRefused, type Finished, initializeData, tds } from './support.ts';
 
 /** Every common fault of operation gets one sentence with advice. */
 
@@ -32,7 +32,7 @@ beforeEach(async () => {
   root = temporaryDirectory();
   data = join(root.path, 'data');
   database = join(data, 'tds.sqlite');
-  await tdsJson(['init', '--data', data]);
+  await initializeData(data);
 });
 afterEach(() => root.remove());
 

@@ -8,7 +8,7 @@ import { dayOf } from '../../src/time/days.ts';
 import { writeTuning } from '../../src/tuning/tuning-file.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
-import { expectRefused, tds, tdsJson, textField } from './support.ts';
+import { expectRefused, initializeData, tds, tdsJson, textField } from './support.ts';
 
 // Each command is a process, on cores that may be shared.
 setDefaultTimeout(120_000);
@@ -22,7 +22,7 @@ beforeAll(async () => {
   data = join(directory.path, 'data');
   const weights = join(directory.path, 'tiny.gguf');
   await writeTinyModel(weights, TINY_MARKERS);
-  await tdsJson(['init', '--data', data]);
+  await initializeData(data);
   organization_id = textField(await tdsJson(['org', 'create', 'Acme', '--data', data]), 'id');
   const on_cpu = ['--gpu', 'none', '--threads', '1'];
   await tds(['model', 'add', 'tiny', '--weights', weights, '--price', '0.25', '--data', data, ...on_cpu]);

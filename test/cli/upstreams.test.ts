@@ -6,7 +6,7 @@ import { Gate } from '../support/faults.ts';
 import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { answering, TestMember, YES } from '../upstreams/support.ts';
-import { expectRefused, tds, tdsJson } from './support.ts';
+import { expectRefused, initializeData, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -15,7 +15,7 @@ const data = join(root.path, 'data');
 const token = join(root.path, 'token');
 let members: readonly TestMember[];
 beforeAll(async () => {
-  await tdsJson(['init', '--data', data]);
+  await initializeData(data);
   writeFileSync(token, 'secret-token\n');
 });
 afterAll(() => root.remove());

@@ -7,7 +7,7 @@ import { cookieOf, PASSWORD, sessionOf, signedIn, signInOn, visit } from '../con
 import { addPasskeyRow } from '../store/sign-ins.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { appCode } from '../support/totp.ts';
-import { tds } from './support.ts';
+import { initializeData, tds } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -15,7 +15,7 @@ const directory = temporaryDirectory();
 const run = (...args: readonly string[]) => tds(['user', ...args, '--data', directory.path]);
 
 beforeAll(async () => {
-  expect((await tds(['init', '--data', directory.path])).code).toBe(0);
+  await initializeData(directory.path);
 });
 afterAll(() => directory.remove());
 

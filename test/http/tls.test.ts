@@ -19,7 +19,7 @@ import type { HandlerFailure, RequestHandler } from '../../src/http/request-hand
 import { errorResponse } from '../../src/http/responses.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
 import { temporaryDirectory } from '../accounts/support.ts';
-import { tds, tdsJson, textField } from '../cli/support.ts';
+import { initializeData, tds, textField } from '../cli/support.ts';
 import { hasOpenssl, makeCertificate, replaceCertificate } from '../support/certificate.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
@@ -394,7 +394,7 @@ describe.skipIf(!hasOpenssl)('tds serve', () => {
     const data = join(root.path, 'data');
     const served = makeCertificate(root.path, 'served');
     const flags = ['--tls-cert', served.certificate, '--tls-key', served.key];
-    const key = textField(await tdsJson(['init', '--data', data]), 'key');
+    const key = textField(await initializeData(data), 'key');
     const server = await startChildServer(data, root.path, flags);
     expect(server.address).toStartWith('https://127.0.0.1:');
     const ask = () =>
@@ -416,7 +416,7 @@ describe.skipIf(!hasOpenssl)('tds serve', () => {
     expect(alone).toMatchObject({ code: 2, stdout: '' });
     expect(alone.stderr).toContain('--tls-cert and --tls-key go together');
     const data = join(root.path, 'refused');
-    await tdsJson(['init', '--data', data]);
+    await initializeData(data);
     const missing = join(root.path, 'missing.key');
     const refused = await tds([
       'serve',

@@ -10,7 +10,7 @@ import { creditByHand } from '../../../src/payments/credit.ts';
 import { uncommittedProbability } from '../../../src/questions/noul.ts';
 import { dayOf } from '../../../src/time/days.ts';
 import { readTuning } from '../../../src/tuning/tuning-file.ts';
-import { tds } from '../../cli/support.ts';
+import { initializeData, tds } from '../../cli/support.ts';
 import { expectDecision, expectError } from '../../contract/expectations.ts';
 import { temporaryDirectory } from '../../native/support/models.ts';
 import { chromiumPath } from '../../support/chromium.ts';
@@ -229,7 +229,7 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     expect(text).not.toContain('zebra');
     await using directory = await temporaryDirectory();
     const data = join(directory.path, 'data');
-    await tds(['init', '--data', data]);
+    await initializeData(data);
     expect(await tds(['model', 'add', 'support-1', '--tuning', path, '--data', data])).toMatchObject({
       code: 0,
       stdout: 'Added support-1, which is open.\n',
