@@ -240,14 +240,14 @@ describe('tds restore', () => {
     expect(readdirSync(other)).toEqual(['server.lock']);
   });
 
-  for (let older = 1; older < knownMigrations().length; older += 1)
-    test(`a backup of the version with ${older} migrations is updated when it is next opened`, async () => {
-      file = databaseWith(knownMigrations().slice(0, older));
-      const restored = await restore();
-      expect(restored).toMatchObject({ code: 0, stderr: '' });
-      expect(restored.stdout).toContain('The next start updates it for this version.');
-      expect((await tds(['audit', '--data', other])).code).toBe(0);
-    });
+  // From the oldest: `db/upgrades.test.ts` updates each version's database.
+  test('a backup of an older version is updated when it is next opened', async () => {
+    file = databaseWith(knownMigrations().slice(0, 1));
+    const restored = await restore();
+    expect(restored).toMatchObject({ code: 0, stderr: '' });
+    expect(restored.stdout).toContain('The next start updates it for this version.');
+    expect((await tds(['audit', '--data', other])).code).toBe(0);
+  });
 });
 
 test('a server whose folder of backups is not there is not started', async () => {
