@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { compilerPath } from '../../../native/addon/build.ts';
 import { writeTinyModel } from '../support/gguf.ts';
@@ -30,6 +30,21 @@ const SCRIPT = `
 
 describeAddon('where the system starts no more threads', () => {
   const is_linux = process.platform === 'linux';
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let library: string;
+  let model: string;
+
+  beforeAll(async () => {
+    directory = await temporaryDirectory();
+    library = join(directory.path, 'few-threads.so');
+    model = join(directory.path, 'tiny.gguf');
+    await writeTinyModel(model, { ...TINY_CHAT, pre_tokenizer: 'tekken' });
+    if (!is_linux) return;
+    const source = join(SUPPORT, 'few-threads.cpp');
+    const flags = ['-std=c++17', '-shared', '-fPIC', source, '-ldl', '-o', library];
+    expect(await Bun.spawn([compilerPath() ?? 'c++', ...flags]).exited).toBe(0);
+  });
+  afterAll(() => directory[Symbol.asyncDispose]());
 
   test.skipIf(!is_linux).each([
     [
@@ -50,13 +65,6 @@ describeAddon('where the system starts no more threads', () => {
     ['for a long text', 4, 'EvaluationFailed: a thread could not be started'],
     ['after all that are needed', 100, 'answered'],
   ])('a thread %s is refused with a sentence', async (_, number, expected) => {
-    await using directory = await temporaryDirectory();
-    const library = join(directory.path, 'few-threads.so');
-    const model = join(directory.path, 'tiny.gguf');
-    await writeTinyModel(model, { ...TINY_CHAT, pre_tokenizer: 'tekken' });
-    const source = join(SUPPORT, 'few-threads.cpp');
-    const flags = ['-std=c++17', '-shared', '-fPIC', source, '-ldl', '-o', library];
-    expect(await Bun.spawn([compilerPath() ?? 'c++', ...flags]).exited).toBe(0);
     const child = Bun.spawn([process.execPath, '-e', SCRIPT], {
       env: { ...process.env, LD_PRELOAD: library, FAIL_THREAD: `${number}`, MODEL: model },
       stdout: 'pipe',
