@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { SMALL_REQUEST } from '../support/requests.ts';
-import { expectRefused, tds } from './support.ts';
+import { expectRefused, inProcess, tds } from './support.ts';
 
 const decide = (url: string) =>
   tds(['decide', '-', '--url', url, '--key', 'sk_svc_x'], { stdin: JSON.stringify(SMALL_REQUEST) });
@@ -45,7 +45,7 @@ test('an address where nothing answers is named as that', async () => {
 test.each(['127.0.0.1:8080', 'localhost:8080', 'tds.example.com', 'ftp://tds.example.com'])(
   '%s is no address of a service, and is named as wrong usage',
   async (url) => {
-    const { code, stderr } = await decide(url);
+    const { code, stderr } = await inProcess(['decide', '-', '--url', url]);
     expect([code, stderr]).toEqual([
       2,
       expect.stringContaining('It must be an address such as http://127.0.0.1:8080.'),

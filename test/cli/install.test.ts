@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { grafanaDashboard } from '../../src/cli/grafana-dashboard.ts';
 import { readConfigFile } from '../../src/config/config-file.ts';
 import { settingOf } from '../../src/config/settings.ts';
-import { expectRefused, tds } from './support.ts';
+import { expectRefused, inProcess, tds } from './support.ts';
 
 /** A program that is on every machine, where the unit can see it. */
 const EXECUTABLE = ['--executable', '/usr/bin/env'];
@@ -18,6 +18,8 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const install = (...args: readonly string[]) => tds(['install', ...args, '--output', directory]);
+/** The same in this process. */
+const installHere = (...args: readonly string[]) => inProcess(['install', ...args, '--output', directory]);
 /** The settings of the file that was written, as a start reads them. */
 const settings = () => {
   const path = join(directory, 'tds.toml');
@@ -118,7 +120,7 @@ describe('tds install --systemd', () => {
     'refuses data in %s, which the unit would hide from the service',
     async (data) => {
       expectRefused(
-        await install('--systemd', ...EXECUTABLE, '--data', data),
+        await installHere('--systemd', ...EXECUTABLE, '--data', data),
         `The unit hides ${data} from the service: name another directory with --data, such as /var/lib/tds.`,
       );
       expect(readdirSync(directory)).toEqual([]);
@@ -131,7 +133,7 @@ describe('tds install --systemd', () => {
     ['--executable', '/opt/my programs/tds'],
     ['--backup-directory', '/srv/my backups'],
   ])('refuses a value that would mean something else to systemd: %s %j', async (option, value) => {
-    const { code, stderr } = await install('--systemd', ...EXECUTABLE, option, value);
+    const { code, stderr } = await installHere('--systemd', ...EXECUTABLE, option, value);
     expect(code).toBe(1);
     expect(stderr).toStartWith(`tds: "${value}" cannot be written into a file of settings: choose one of`);
     expect(readdirSync(directory)).toEqual([]);
@@ -171,7 +173,7 @@ test.each([
   ['0.0.0.0', '127.0.0.1:8080'],
   ['10.0.0.5', '10.0.0.5:8080'],
 ])('tds install --caddy reaches a service that listens on %s at %s', async (host, upstream) => {
-  expect((await install('--caddy', '--domain', 'd.example.com', '--host', host)).code).toBe(0);
+  expect((await installHere('--caddy', '--domain', 'd.example.com', '--host', host)).code).toBe(0);
   expect(written('Caddyfile')).toContain(`\treverse_proxy ${upstream} {\n`);
 });
 

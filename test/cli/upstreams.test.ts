@@ -6,7 +6,7 @@ import { Gate } from '../support/faults.ts';
 import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { answering, TestMember, YES } from '../upstreams/support.ts';
-import { expectRefused, initializeData, tds, tdsJson } from './support.ts';
+import { expectRefused, initializeData, inProcess, tds, tdsJson } from './support.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -30,6 +30,8 @@ async function startMembers(...behaviours: ReturnType<typeof answering>[]): Prom
 }
 
 const model = (...words: string[]) => tds(['model', ...words, '--data', data]);
+const refused = (upstream: string) =>
+  inProcess(['model', 'add', 'bad', '--upstream', upstream, '--price', '1', '--data', data]);
 const listed = () => tdsJson(['model', 'list', '--data', data]);
 
 describe('tds model add --upstream', () => {
@@ -183,7 +185,7 @@ describe('tds model add --upstream', () => {
     ['10.0.0.2:8080', 'no scheme'],
   ])('takes no address such as %s, with %s', async (upstream) => {
     members = [];
-    const { code, stderr } = await model('add', 'bad', '--upstream', upstream, '--price', '1');
+    const { code, stderr } = await refused(upstream);
     expect(code).toBe(2);
     expect(stderr).toContain('Give URLs such as http://10.0.0.2:8080');
   });
@@ -193,7 +195,7 @@ describe('tds model add --upstream', () => {
     async (piece) => {
       members = [];
       const upstream = `http://127.0.0.1:1,${piece}`;
-      const { code, stderr } = await model('add', 'bad', '--upstream', upstream, '--price', '1');
+      const { code, stderr } = await refused(upstream);
       expect(code).toBe(2);
       expect(stderr).toContain(
         /^(weight|timeout)=./.test(piece)
