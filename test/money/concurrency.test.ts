@@ -34,33 +34,29 @@ describe.each(DATABASES)('on %s', (name) => {
     await postgres?.[Symbol.asyncDispose]();
   });
 
-  // On PostgreSQL two nodes must keep to it: `test/postgres/services.test.ts`.
-  test.skipIf(name === 'PostgreSQL')(
-    `credit for exactly ${SUCCESSES} requests gives exactly ${SUCCESSES} answers under ${CONNECTIONS} connections`,
-    async () => {
-      const cost_micros = await costOfOne(service);
-      const account = await addRichlyLimited(service, SUCCESSES * cost_micros);
-      let asked = 0;
-      const statuses: number[] = [];
-      const ask = async () => {
-        while (asked < SUCCESSES + CONNECTIONS) {
-          asked += 1;
-          const response = await post(service, account.key, SMALL_REQUEST);
-          await response.arrayBuffer();
-          statuses.push(response.status);
-        }
-      };
-      await Promise.all(Array.from({ length: CONNECTIONS }, ask));
-      expect(statuses.filter((status) => status === 200)).toHaveLength(SUCCESSES);
-      expect(statuses.filter((status) => status !== 200 && status !== 402)).toEqual([]);
-      expect(await booksOf(service, account)).toEqual({
-        credit_micros: 0,
-        held_micros: 0,
-        usage_rows: SUCCESSES,
-      });
-      expect((await service.database.audit()).ok).toBe(true);
-    },
-  );
+  test(`credit for exactly ${SUCCESSES} requests gives exactly ${SUCCESSES} answers under ${CONNECTIONS} connections`, async () => {
+    const cost_micros = await costOfOne(service);
+    const account = await addRichlyLimited(service, SUCCESSES * cost_micros);
+    let asked = 0;
+    const statuses: number[] = [];
+    const ask = async () => {
+      while (asked < SUCCESSES + CONNECTIONS) {
+        asked += 1;
+        const response = await post(service, account.key, SMALL_REQUEST);
+        await response.arrayBuffer();
+        statuses.push(response.status);
+      }
+    };
+    await Promise.all(Array.from({ length: CONNECTIONS }, ask));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(SUCCESSES);
+    expect(statuses.filter((status) => status !== 200 && status !== 402)).toEqual([]);
+    expect(await booksOf(service, account)).toEqual({
+      credit_micros: 0,
+      held_micros: 0,
+      usage_rows: SUCCESSES,
+    });
+    expect((await service.database.audit()).ok).toBe(true);
+  });
 
   test('clients that leave at any moment leave no hold open, and are charged what the usage rows say', async () => {
     const credit_micros = 10_000_000;
