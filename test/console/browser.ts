@@ -5,6 +5,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { projectFile } from '../../src/files/project-root.ts';
+import { guardFolder } from '../support/guard-folder.ts';
 
 /** A screen on which every page must read well. */
 export interface View {
@@ -17,12 +18,14 @@ export interface View {
 export const PHONE = { name: 'phone-light', width: 390, height: 844, theme: 'light' } as const;
 export const DESKTOP = { name: 'desktop-light', width: 1280, height: 860, theme: 'light' } as const;
 
+export const DESKTOP_DARK = { ...DESKTOP, name: 'desktop-dark', theme: 'dark' } as const;
+
 /** A phone and a desk, light and dark. */
 export const VIEWS: readonly View[] = [
   PHONE,
   { ...PHONE, name: 'phone-dark', theme: 'dark' },
   DESKTOP,
-  { ...DESKTOP, name: 'desktop-dark', theme: 'dark' },
+  DESKTOP_DARK,
 ];
 
 /**
@@ -30,9 +33,7 @@ export const VIEWS: readonly View[] = [
  * gallery, which is looked at on all screens. Pictures are taken of all.
  */
 export const PAGE_VIEWS: readonly View[] =
-  process.env.TDS_PHOTOGRAPHS === undefined
-    ? [PHONE, { ...DESKTOP, name: 'desktop-dark', theme: 'dark' }]
-    : VIEWS;
+  process.env.TDS_PHOTOGRAPHS === undefined ? [PHONE, DESKTOP_DARK] : VIEWS;
 
 /** How long anything of a page is waited for. A wait that a machine's other work made too long would say nothing of the page. */
 const WAIT_MAX_MS = 60_000;
@@ -53,7 +54,7 @@ const Findings = Type.Object({
   ),
 });
 
-let shared: ConsoleBrowser | undefined;
+let shared: Promise<ConsoleBrowser> | undefined;
 
 /** One real browser; each page that it opens has cookies and storage of its own. */
 export class ConsoleBrowser implements AsyncDisposable {
@@ -71,8 +72,10 @@ export class ConsoleBrowser implements AsyncDisposable {
 
   /** The one browser without windows of this test process, which ends it. One that ended before is started anew. */
   static async shared(program: string): Promise<ConsoleBrowser> {
-    if (shared?.browser.isConnected() !== true) shared = await openUntilExit(program);
-    return shared;
+    const opened = await shared;
+    if (opened?.browser.isConnected() === true) return opened;
+    shared = openUntilExit(program);
+    return await shared;
   }
 
   /** A new page on such a screen, of a reader in that time zone. */
@@ -96,13 +99,9 @@ export class ConsoleBrowser implements AsyncDisposable {
 /** Opens a browser whose files are removed after this process, of whose end the test runner tells nobody. */
 async function openUntilExit(program: string): Promise<ConsoleBrowser> {
   const folder = mkdtempSync(join(tmpdir(), 'tds-browser-'));
-  // The pipe that it reads ends with this process, and so does the browser, within moments.
-  Bun.spawn(['sh', '-c', 'read -r line; sleep 5; rm -rf "$0"', folder], {
-    stdin: 'pipe',
-    stdout: 'ignore',
-    stderr: 'ignore',
-  }).unref();
-  // Playwright takes no other word on where the profile lies.
+  // The browser ends with this process, within moments.
+  guardFolder(folder, ['sleep', '5']);
+  // Playwright takes no other word on where the profile lies. Nothing else may make temporary files meanwhile.
   const before = process.env.TMPDIR;
   process.env.TMPDIR = folder;
   try {

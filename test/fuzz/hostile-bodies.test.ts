@@ -9,7 +9,7 @@ setDefaultTimeout(600_000);
 /** The longest block that a body may cause ÷ the one of an ordinary body of the same size. */
 const RATIO_MAX = 10;
 /** A block that is too long must be so every time: the compiler and the garbage collector have their moments. */
-const ATTEMPTS = 4;
+const ATTEMPTS = 5;
 
 /** As many ordinary bodies as the compiler needs for the code that reads them, and more. */
 const ORDINARY_BODIES = 8;

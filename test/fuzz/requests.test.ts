@@ -244,7 +244,7 @@ describe('requests made from the schemas', () => {
       fc.asyncProperty(batchOf(broken), async (requests) => {
         await sendBatch(barred, requests);
       }),
-      run('fuzz bytes', 50),
+      run('fuzz bytes', 150),
     );
   });
 });

@@ -419,18 +419,21 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
         });
         await node.admit('org_burst', WIDE, 1);
         const resume = pausePostgres(server);
-        // As requests are planned: a few of an organization at once.
-        const planning = new QueuePerName(BURST / 10);
-        const burst = Array.from({ length: BURST }, async () => {
-          using _turn = await planning.take('org_burst');
-          return await node.admit('org_burst', WIDE, 1);
-        });
-        const outcomes = await Promise.allSettled(burst);
-        expect(outcomes.map(({ status }) => status)).toEqual(Array(BURST).fill('rejected'));
-        // The one that broke, one more, and some for a machine that is slow.
-        expect(connections).toBeLessThanOrEqual(BURST / 10);
-        await expect(node.status('org_burst', WIDE)).rejects.toThrow();
-        resume();
+        try {
+          // As requests are planned: a few of an organization at once.
+          const planning = new QueuePerName(BURST / 10);
+          const burst = Array.from({ length: BURST }, async () => {
+            using _turn = await planning.take('org_burst');
+            return await node.admit('org_burst', WIDE, 1);
+          });
+          const outcomes = await Promise.allSettled(burst);
+          expect(outcomes.map(({ status }) => status)).toEqual(Array(BURST).fill('rejected'));
+          // The one that broke, one more, and some for a machine that is slow.
+          expect(connections).toBeLessThanOrEqual(BURST / 10);
+          await expect(node.status('org_burst', WIDE)).rejects.toThrow();
+        } finally {
+          resume();
+        }
         const standing = () => node.status('org_burst', WIDE).catch(() => null);
         await eventually(async () => (await standing()) !== null);
         expect((await node.admit('org_burst', WIDE, 1)).admitted).toBe(true);

@@ -18,9 +18,14 @@ export async function madeOnce(
   await mkdir(dirname(folder), { recursive: true });
   await removeOld(dirname(folder));
   const work = await mkdtemp(`${folder}-`);
-  await make(work);
-  // Another process of the tests may have been first; what it made is the same.
-  await rename(work, folder).catch(() => rm(work, { recursive: true }));
+  try {
+    await make(work);
+    await rename(work, folder);
+  } catch (error) {
+    await rm(work, { recursive: true, force: true });
+    // Another process of the tests may have been first; what it made is the same.
+    if (!existsSync(folder)) throw error;
+  }
   return folder;
 }
 
@@ -28,6 +33,9 @@ export async function madeOnce(
 async function removeOld(kind: string): Promise<void> {
   for (const name of await readdir(kind)) {
     const path = join(kind, name);
-    if (statSync(path).mtimeMs < Date.now() - DAY_MS) await rm(path, { recursive: true, force: true });
+    const changed_ms = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+    // Another process may have just put it in its place, under another name.
+    if (changed_ms === undefined || changed_ms >= Date.now() - DAY_MS) continue;
+    await rm(path, { recursive: true, force: true });
   }
 }

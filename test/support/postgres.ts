@@ -1,10 +1,8 @@
 import {
   appendFileSync,
   chownSync,
-  closeSync,
   existsSync,
   mkdtempSync,
-  openSync,
   readdirSync,
   rmSync,
   writeFileSync,
@@ -15,6 +13,7 @@ import { SQL } from 'bun';
 import { connectPostgres, type PgConnection, type PgOptions } from '../../db/postgres/connection.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
+import { guardFolder } from './guard-folder.ts';
 import { madeOnce } from './made-once.ts';
 
 /** Where Debian puts the programs of each version. */
@@ -128,28 +127,6 @@ function freePort(): number {
   }
 }
 
-/**
- * A process that stops the server and removes its folder as soon as this process is gone, even when it was killed: the
- * pipe that it reads ends then. It is no child of this process, because the runner kills the children of a test that
- * takes too long. Returns what ends the guard.
- */
-function guard(stop: readonly string[], folder: string): () => void {
-  const pipe = join(folder, 'alive');
-  if (!Bun.spawnSync(['mkfifo', pipe]).success) throw new Error(`mkfifo cannot make ${pipe}.`);
-  // Open for both, because nobody reads yet. No child gets it.
-  const ours = openSync(pipe, 'r+');
-  const theirs = openSync(pipe, 'r');
-  const script = 'read -r line; folder=$1; shift; "$@" >/dev/null 2>&1; rm -rf "$folder"';
-  Bun.spawnSync(['setsid', '--fork', 'sh', '-c', script, 'sh', folder, ...stop], {
-    stdin: theirs,
-    stdout: 'ignore',
-    stderr: 'ignore',
-    cwd: '/',
-  });
-  closeSync(theirs);
-  return () => closeSync(ours);
-}
-
 /** Where a server runs, and what it is a copy of. */
 export interface PostgresPlace {
   /** The address to listen at. Clients of other machines need a password. */
@@ -216,7 +193,7 @@ export async function startPostgres(
     ...[...prefix, join(programs, 'pg_ctl'), 'stop', '--wait'],
     ...['--mode', mode, '--pgdata', data],
   ];
-  const endGuard = guard(stopArgs('immediate'), folder);
+  const endGuard = guardFolder(folder, stopArgs('immediate'));
   const remove = async () => {
     // A server that was stopped already cannot be stopped.
     await run(stopArgs('immediate')).catch(() => undefined);

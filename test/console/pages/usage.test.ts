@@ -7,7 +7,7 @@ import { createProject } from '../../../src/accounts/projects.ts';
 import { DAY_MS } from '../../../src/time/clock.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE, type View } from '../browser.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, DESKTOP_DARK, PHONE, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { addUsage } from '../usage-rows.ts';
@@ -169,6 +169,14 @@ describe.skipIf(program === null)('the usage page', () => {
     await tile(opened.page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
     await opened.page.getByRole('option', { name: 'Support mails' }).waitFor({ state: 'attached' });
     await expectReadsWell(opened, 'usage');
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('reads as well where it is opened on a desk in the dark, where charts are drawn for it from the start', async () => {
+    await using opened = await open(ada, '', DESKTOP_DARK);
+    await tile(opened.page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+    expect(await opened.seriousFindings()).toEqual([]);
+    expect(await opened.overflows()).toBe(false);
     expect(opened.complaints).toEqual([]);
   });
 

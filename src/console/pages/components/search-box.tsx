@@ -36,7 +36,7 @@ export function SearchBox({
       >
         <TextField {...field} hides_label type="search" value={text} onInput={setText} />
         <Button type="submit">{submit}</Button>
-        {shows_all && searched !== null && (
+        {shows_all && (searched ?? '') !== '' && (
           <Button kind="quiet" onClick={() => onSearch(null)}>
             Show all
           </Button>
