@@ -3,23 +3,30 @@ import { alias } from 'drizzle-orm/sqlite-core';
 import type { Db } from './connection.ts';
 import { apiKeys, ledgerEntries, organizations, projectMonths, projects } from './schema.ts';
 
+const { placeholder } = sql;
+const held = alias(ledgerEntries, 'held');
+const ended = alias(ledgerEntries, 'ended');
+const moved = {
+  organization_id: ledgerEntries.organization_id,
+  project_id: ledgerEntries.project_id,
+  month: ledgerEntries.month,
+  held_delta_micros: ledgerEntries.held_delta_micros,
+  api_key_id: ledgerEntries.api_key_id,
+};
+const amount = placeholder('amount_micros');
+const cost = placeholder('cost_micros');
+/** The key of a month's row. */
+const counted_key = sql`coalesce(${placeholder('api_key_id')}, '')`;
+const ofOrganization = eq(organizations.id, placeholder('organization_id'));
+
 export type LedgerStatements = ReturnType<typeof prepareLedger>;
 
 /** Prepares all statements of the ledger. `SqliteLedger` checks their parameters and reads their results. */
 export function prepareLedger(db: Db) {
-  const { placeholder } = sql;
-  const held = alias(ledgerEntries, 'held');
-  const ended = alias(ledgerEntries, 'ended');
-  const moved = {
-    organization_id: ledgerEntries.organization_id,
-    project_id: ledgerEntries.project_id,
-    month: ledgerEntries.month,
-    held_delta_micros: ledgerEntries.held_delta_micros,
-    api_key_id: ledgerEntries.api_key_id,
-  };
-  const amount = placeholder('amount_micros');
-  const cost = placeholder('cost_micros');
+  return { ...prepareHolds(db), ...prepareEnds(db), ...preparePayments(db) };
+}
 
+function prepareHolds(db: Db) {
   const ofKey = eq(apiKeys.id, placeholder('api_key_id'));
   /** SQLite reads the months only where there is a limit. */
   const allows = (limit: Column, ...rows: SQL[]) => sql<number>`(${limit} IS NULL OR (
@@ -29,17 +36,11 @@ export function prepareLedger(db: Db) {
     WHERE ${and(eq(projectMonths.project_id, projects.id), eq(projectMonths.month, placeholder('month')), ...rows)}))`;
   const projectAllows = allows(projects.spend_limit_micros);
   const keyAllows = allows(apiKeys.monthly_limit_micros, eq(projectMonths.api_key_id, apiKeys.id));
-  /** The key of a month's row. */
-  const counted_key = sql`coalesce(${placeholder('api_key_id')}, '')`;
   const ofRequest = and(
     eq(projects.id, placeholder('project_id')),
     eq(projects.organization_id, placeholder('organization_id')),
   );
-  const paidMovement = (kind: 'top_up' | 'refund') => sql`NULL, ${organizations.id}, NULL, ${kind},
-    ${kind === 'top_up' ? sql`${amount}` : sql`-${amount}`}, 0, NULL, NULL, NULL, ${placeholder('payment_id')}, ${placeholder('at_ms')}, NULL, NULL`;
-
   const availableMicros = sql<number>`${organizations.credit_micros} - ${organizations.held_micros}`;
-
   return {
     insertHold: db
       .insert(ledgerEntries)
@@ -76,7 +77,7 @@ export function prepareLedger(db: Db) {
         held_micros: sql`${organizations.held_micros} + ${amount}`,
         open_holds: sql`${organizations.open_holds} + 1`,
       })
-      .where(eq(organizations.id, placeholder('organization_id')))
+      .where(ofOrganization)
       .prepare(),
     reserveMonth: db
       .insert(projectMonths)
@@ -91,6 +92,12 @@ export function prepareLedger(db: Db) {
         set: { held_micros: sql`${projectMonths.held_micros} + excluded.held_micros` },
       })
       .prepare(),
+  };
+}
+
+/** Prepares what ends holds, and what finds open ones. */
+function prepareEnds(db: Db) {
+  return {
     insertCharge: db
       .insert(ledgerEntries)
       .select(
@@ -125,7 +132,7 @@ export function prepareLedger(db: Db) {
         held_micros: sql`${organizations.held_micros} + ${placeholder('held_delta_micros')}`,
         open_holds: sql`${organizations.open_holds} - 1`,
       })
-      .where(eq(organizations.id, placeholder('organization_id')))
+      .where(ofOrganization)
       .prepare(),
     settleMonth: db
       .update(projectMonths)
@@ -159,15 +166,19 @@ export function prepareLedger(db: Db) {
       .orderBy(desc(held.id))
       .limit(placeholder('open_holds'))
       .prepare(),
-    organization: db
-      .select({ id: organizations.id })
-      .from(organizations)
-      .where(eq(organizations.id, placeholder('organization_id')))
-      .prepare(),
+  };
+}
+
+/** Prepares the movements of paid credit. */
+function preparePayments(db: Db) {
+  const movement = (kind: 'top_up' | 'refund') => sql`NULL, ${organizations.id}, NULL, ${kind},
+    ${kind === 'top_up' ? sql`${amount}` : sql`-${amount}`}, 0, NULL, NULL, NULL, ${placeholder('payment_id')}, ${placeholder('at_ms')}, NULL, NULL`;
+  return {
+    organization: db.select({ id: organizations.id }).from(organizations).where(ofOrganization).prepare(),
     insertTopUp: db
       .insert(ledgerEntries)
       .select(
-        sql`SELECT ${paidMovement('top_up')} FROM ${organizations}
+        sql`SELECT ${movement('top_up')} FROM ${organizations}
         WHERE ${organizations.id} = ${placeholder('organization_id')}`,
       )
       .returning({ id: ledgerEntries.id })
@@ -179,12 +190,12 @@ export function prepareLedger(db: Db) {
         paid_micros: sql`${organizations.paid_micros} + ${amount}`,
         first_paid_at_ms: sql`min(coalesce(${organizations.first_paid_at_ms}, ${placeholder('at_ms')}), ${placeholder('at_ms')})`,
       })
-      .where(eq(organizations.id, placeholder('organization_id')))
+      .where(ofOrganization)
       .prepare(),
     insertRefund: db
       .insert(ledgerEntries)
       .select(
-        sql`SELECT ${paidMovement('refund')} FROM ${organizations}
+        sql`SELECT ${movement('refund')} FROM ${organizations}
         WHERE ${organizations.id} = ${placeholder('organization_id')} AND ${organizations.paid_micros} >= ${amount}`,
       )
       .returning({ id: ledgerEntries.id })
@@ -197,7 +208,7 @@ export function prepareLedger(db: Db) {
         // SQLite reads every column as it was before the statement.
         first_paid_at_ms: sql`iif(${organizations.paid_micros} = ${amount}, NULL, ${organizations.first_paid_at_ms})`,
       })
-      .where(eq(organizations.id, placeholder('organization_id')))
+      .where(ofOrganization)
       .prepare(),
   };
 }

@@ -52,6 +52,17 @@ export function registerCredit(program: Command): void {
     .command('credit')
     .description('refunds, pending payments, payment events and the credit history');
 
+  registerCheckout(parent);
+  registerRefund(parent);
+  registerHistory(parent);
+  registerPending(parent);
+  registerConfirm(parent);
+  registerEvents(parent);
+  registerAssign(parent);
+  registerDismiss(parent);
+}
+
+function registerCheckout(parent: Command): void {
   const checkout = jsonCommand(parent, {
     usage: 'checkout',
     description:
@@ -74,7 +85,9 @@ export function registerCredit(program: Command): void {
         else printLine(`Pay ${payment_id} at ${checkout.url}`);
       }),
     );
+}
 
+function registerRefund(parent: Command): void {
   jsonCommand(parent, {
     usage: 'refund',
     description:
@@ -92,7 +105,9 @@ export function registerCredit(program: Command): void {
       );
       printCredit(organization, options);
     });
+}
 
+function registerHistory(parent: Command): void {
   jsonCommand(parent, {
     usage: 'history',
     description: 'show the movements of credit and the tier changes of an organization, newest first',
@@ -116,7 +131,9 @@ export function registerCredit(program: Command): void {
         );
       }
     });
+}
 
+function registerPending(parent: Command): void {
   jsonCommand(parent, {
     usage: 'pending',
     description: 'list the payments and refunds that are not settled yet, oldest first',
@@ -140,7 +157,9 @@ export function registerCredit(program: Command): void {
         CREATED: (row) => formatTime(row.created_at_ms),
       });
     });
+}
 
+function registerConfirm(parent: Command): void {
   jsonCommand(parent, {
     usage: 'confirm',
     description: 'confirm that the money of a pending manual payment has arrived: it becomes credit',
@@ -154,7 +173,9 @@ export function registerCredit(program: Command): void {
       if (options.json) printJson(payment);
       else printLine(`$${formatDollars(payment.amount_micros)} were added to ${payment.organization_id}.`);
     });
+}
 
+function registerEvents(parent: Command): void {
   jsonCommand(parent, {
     usage: 'events',
     description:
@@ -182,7 +203,9 @@ export function registerCredit(program: Command): void {
         REASON: (row) => row.reason ?? '',
       });
     });
+}
 
+function registerAssign(parent: Command): void {
   jsonCommand(parent, {
     usage: 'assign',
     description: 'decide whose money an unresolved event is about: it is applied to that organization',
@@ -204,7 +227,9 @@ export function registerCredit(program: Command): void {
         else printLine(`The event ${event.event_id} was applied to ${event.organization_id}.`);
       },
     );
+}
 
+function registerDismiss(parent: Command): void {
   jsonCommand(parent, {
     usage: 'dismiss',
     description: 'decide that an unresolved event moves no credit here, also when it comes again',

@@ -119,7 +119,15 @@ export function registerModels(program: Command): void {
   registerList(parent);
   registerAdd(parent);
   registerReload(parent);
+  registerDrain(parent);
+  registerOpen(parent);
+  registerClose(parent);
+  registerRemove(parent);
+  registerPrice(parent);
+  registerAlias(parent);
+}
 
+function registerDrain(parent: Command): void {
   jsonCommand(parent, {
     usage: 'drain',
     description:
@@ -137,7 +145,9 @@ export function registerModels(program: Command): void {
       const done = is_draining ? 'gets no new requests' : 'gets requests again';
       printModel(model, options, `${address} ${done} for ${id}.`);
     });
+}
 
+function registerOpen(parent: Command): void {
   jsonCommand(parent, {
     usage: 'open',
     description: 'open a model for requests; one that this service has no engine for stays closed',
@@ -148,7 +158,9 @@ export function registerModels(program: Command): void {
       const model = await withData(options, (context) => openModel(context, OPERATOR, id));
       printModel(model, options, `${id} is open.`);
     });
+}
 
+function registerClose(parent: Command): void {
   jsonCommand(parent, {
     usage: 'close',
     description: 'close a model: requests for it get 404 until it is opened again',
@@ -159,7 +171,9 @@ export function registerModels(program: Command): void {
       const model = await withData(options, (context) => closeModel(context, OPERATOR, id));
       printModel(model, options, `${id} is closed.`);
     });
+}
 
+function registerRemove(parent: Command): void {
   jsonCommand(parent, {
     usage: 'remove',
     description:
@@ -171,7 +185,9 @@ export function registerModels(program: Command): void {
       const model = await withData(options, (context) => removeModel(context, OPERATOR, id));
       printModel(model, options, `${id} is removed.`);
     });
+}
 
+function registerPrice(parent: Command): void {
   jsonCommand(parent, {
     usage: 'price',
     description: 'set the price of 1M input tokens; output is never billed',
@@ -183,7 +199,9 @@ export function registerModels(program: Command): void {
       const model = await withData(options, (context) => setModelPrice(context, OPERATOR, id, price_micros));
       printModel(model, options, `1M input tokens of ${id} cost $${formatPrice(model)}.`);
     });
+}
 
+function registerAlias(parent: Command): void {
   jsonCommand(parent, {
     usage: 'alias',
     description:

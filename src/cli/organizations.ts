@@ -157,6 +157,15 @@ const SUSPENSION_COMMANDS = [
 export function registerOrganizations(program: Command): void {
   const parent = program.command('org').description('organizations: credit, tier and limits');
 
+  registerCreate(parent);
+  registerList(parent);
+  registerRename(parent);
+  registerCredit(parent);
+  registerSuspensions(parent);
+  registerTier(parent);
+}
+
+function registerCreate(parent: Command): void {
   jsonCommand(parent, {
     usage: 'create <name>',
     description: 'create an organization with its Default project',
@@ -181,7 +190,9 @@ export function registerOrganizations(program: Command): void {
       );
       if (created.owner_user_id === null) printLine(ownerAdvice(created.id));
     });
+}
 
+function registerList(parent: Command): void {
   jsonCommand(parent, {
     usage: 'list',
     description: 'list the organizations',
@@ -203,7 +214,9 @@ export function registerOrganizations(program: Command): void {
       (row) => ({ ...organizationSummary(row), suspended_at_ms: row.suspended_at_ms }),
     );
   });
+}
 
+function registerRename(parent: Command): void {
   jsonCommand(parent, {
     usage: 'rename',
     description: 'give an organization another name',
@@ -218,7 +231,9 @@ export function registerOrganizations(program: Command): void {
       if (options.json) printJson(organizationSummary(organization));
       else printLine(`${organization.id} is named ${organization.name}.`);
     });
+}
 
+function registerCredit(parent: Command): void {
   jsonCommand(parent, {
     usage: 'credit',
     description:
@@ -240,7 +255,9 @@ export function registerOrganizations(program: Command): void {
       );
       printCredit(organization, options);
     });
+}
 
+function registerSuspensions(parent: Command): void {
   for (const { is_suspended, outcome, ...text } of SUSPENSION_COMMANDS) {
     jsonCommand(parent, text)
       .argument('<org>', 'id or unique name')
@@ -257,7 +274,9 @@ export function registerOrganizations(program: Command): void {
         } else printLine(`${organization.name} ${outcome}`);
       });
   }
+}
 
+function registerTier(parent: Command): void {
   jsonCommand(parent, {
     usage: 'tier',
     description:

@@ -11,6 +11,14 @@ import { dollarsOrNone, type NONE, nullIfNone } from './values.ts';
 export function registerProjects(program: Command): void {
   const parent = program.command('project').description('projects: groups of API keys and usage');
 
+  registerCreate(parent);
+  registerList(parent);
+  registerRename(parent);
+  registerLimit(parent);
+  registerArchive(parent);
+}
+
+function registerCreate(parent: Command): void {
   jsonCommand(parent, {
     usage: 'create',
     description: 'create a project',
@@ -25,7 +33,9 @@ export function registerProjects(program: Command): void {
       if (options.json) printJson(project);
       else printLine(`Created project ${project.name} (${project.id}).`);
     });
+}
 
+function registerList(parent: Command): void {
   jsonCommand(parent, {
     usage: 'list',
     description: 'list the active projects, of one organization or of all',
@@ -50,7 +60,9 @@ export function registerProjects(program: Command): void {
         ARCHIVED: (row) => formatTime(row.archived_at_ms),
       });
     });
+}
 
+function registerRename(parent: Command): void {
   jsonCommand(parent, {
     usage: 'rename',
     description: 'give a project another name; its keys and usage stay',
@@ -65,7 +77,9 @@ export function registerProjects(program: Command): void {
       if (options.json) printJson(project);
       else printLine(`${project.id} is named ${project.name}.`);
     });
+}
 
+function registerLimit(parent: Command): void {
   jsonCommand(parent, {
     usage: 'limit',
     description: 'set what a project may spend in a UTC calendar month, or take the limit away',
@@ -84,7 +98,9 @@ export function registerProjects(program: Command): void {
           `The monthly spend limit of ${project.name} is ${formatLimit(project.spend_limit_micros)}.`,
         );
     });
+}
 
+function registerArchive(parent: Command): void {
   jsonCommand(parent, {
     usage: 'archive',
     description:
