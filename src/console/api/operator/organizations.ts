@@ -1,8 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { Actor } from '../../../access/actor.ts';
-import { AccountError } from '../../../access/errors.ts';
-import { invite } from '../../../accounts/invitations.ts';
 import { listMembers } from '../../../accounts/members.ts';
 import {
   type OrganizationCursor,
@@ -10,33 +8,15 @@ import {
   organizationOverview,
   searchOrganizations,
 } from '../../../accounts/organization-search.ts';
-import { setSuspended, setTierSettings } from '../../../accounts/organizations.ts';
-import {
-  confirmManualPayment,
-  creditByHand,
-  listPendingPayments,
-  refundByHand,
-  topUpRange,
-} from '../../../payments/credit.ts';
+import { listPendingPayments, topUpRange } from '../../../payments/credit.ts';
 import { AuditLogPage, AuditLogQuery, readAuditLog } from '../audit-log.ts';
 import { Limits, PaymentAnswer, shownPayment } from '../billing.ts';
 import { cursorAt, placeOf } from '../cursor.ts';
-import {
-  answerOf,
-  Done,
-  done,
-  Email,
-  EntryId,
-  Id,
-  listOf,
-  Micros,
-  nullable,
-  OrganizationParams,
-  RoleSchema,
-  Time,
-} from '../schemas.ts';
+import { answerOf, listOf, Micros, nullable, OrganizationParams, RoleSchema, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';
+import { organizationChangeRoutes } from './organization-changes.ts';
+import { organizationCreditRoutes } from './organization-credit.ts';
 
 /** The lines of one page of the search. */
 const PAGE_LINES = 50;
@@ -81,17 +61,20 @@ const Whole = answerOf({
   ),
 });
 
-const Balance = answerOf({ credit_micros: Micros, tier: Type.Integer() });
-
-/** An operator's limit: absent leaves it unchanged, null restores the tier's value. The rule bounds it. */
-const Limit = Type.Optional(nullable(Type.Integer()));
-
 /**
  * Returns the routes of all organizations: search, credit by hand, limits, suspension, members and audit
  * log of each.
  */
 export function organizationRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: '/organizations' })
+    .use(readingRoutes(services))
+    .use(organizationCreditRoutes(services))
+    .use(organizationChangeRoutes(services));
+}
+
+/** Returns the routes that change nothing: the search, and all of one organization with its audit log. */
+function readingRoutes(services: ConsoleServices) {
+  return new Elysia()
     .use(operatorOnly(services))
     .get(
       '/',
@@ -128,94 +111,6 @@ export function organizationRoutes(services: ConsoleServices) {
       ({ operator, params: { organization_id }, query }) =>
         readAuditLog(services, operator, organization_id, query),
       { params: OrganizationParams, query: AuditLogQuery, response: AuditLogPage },
-    )
-    .post(
-      '/:organization_id/credit',
-      async ({ operator, params: { organization_id }, body: { entry_id, amount_micros, is_forced } }) => {
-        const given = { organization_id, amount_micros, entry_id, within_range: !is_forced };
-        const { credit_micros, tier } = await creditByHand(services, operator, given);
-        return { credit_micros, tier };
-      },
-      {
-        params: OrganizationParams,
-        body: Type.Object({
-          entry_id: EntryId,
-          amount_micros: Type.Integer(),
-          is_forced: Type.Boolean({ description: "Also outside of the tier's range of one top-up." }),
-        }),
-        response: Balance,
-      },
-    )
-    .post(
-      '/:organization_id/refund',
-      async ({ operator, params: { organization_id }, body: { entry_id, amount_micros } }) => {
-        const given = { organization_id, amount_micros, entry_id };
-        const { credit_micros, tier } = await refundByHand(services, operator, given);
-        return { credit_micros, tier };
-      },
-      {
-        params: OrganizationParams,
-        body: Type.Object({ entry_id: EntryId, amount_micros: Type.Integer() }),
-        response: Balance,
-      },
-    )
-    .post(
-      '/:organization_id/payments/:payment_id/confirm',
-      async ({ operator, params: { organization_id, payment_id } }) => {
-        const payment = await services.store.payments.findPayment(payment_id);
-        if (payment?.organization_id !== organization_id) {
-          throw new AccountError('not_found', 'There is no such payment.');
-        }
-        const confirmed = await confirmManualPayment(services, operator, payment_id);
-        return shownPayment(confirmed);
-      },
-      { params: Type.Object({ organization_id: Id, payment_id: Id }), response: PaymentAnswer },
-    )
-    .patch(
-      '/:organization_id/limits',
-      ({ operator, params: { organization_id }, body }) =>
-        done(setTierSettings(services, operator, organization_id, body)),
-      {
-        params: OrganizationParams,
-        body: Type.Object(
-          {
-            minimum_tier: Limit,
-            requests_per_minute: Limit,
-            tokens_per_minute: Limit,
-            questions_per_request: Limit,
-            top_up_max_micros: Limit,
-          },
-          { additionalProperties: false },
-        ),
-        response: Done,
-      },
-    )
-    .post(
-      '/:organization_id/owner',
-      async ({ operator, session, params: { organization_id }, body: { email } }) => {
-        services.sign_in.countInvitation(session, email);
-        const invitation = await invite(services, operator, { organization_id, email, role: 'owner' });
-        services.mailInvitation(invitation, session.name);
-        return { id: invitation.id };
-      },
-      {
-        params: OrganizationParams,
-        body: Type.Object({ email: Email }),
-        response: answerOf({ id: Type.String({ description: 'Of the invitation that was mailed.' }) }),
-      },
-    )
-    .post(
-      '/:organization_id/suspension',
-      async ({ operator, params: { organization_id }, body: { is_suspended } }) => {
-        const given = { organization_id, is_suspended };
-        const { suspended_at_ms } = await setSuspended(services, operator, given);
-        return { suspended_at_ms };
-      },
-      {
-        params: OrganizationParams,
-        body: Type.Object({ is_suspended: Type.Boolean() }),
-        response: answerOf({ suspended_at_ms: nullable(Time) }),
-      },
     );
 }
 
