@@ -1,7 +1,8 @@
 import { useMemo, useState } from 'preact/hooks';
 import { type AnswerOf, api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
-import { Chart, type ChartSeries } from '../components/chart.tsx';
+import { Chart } from '../components/chart.tsx';
+import type { ChartSeries } from '../components/chart-series.ts';
 import { PageHeader } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
 import { Tile } from '../components/tile.tsx';

@@ -1,7 +1,8 @@
 import { useMemo } from 'preact/hooks';
 import type { Grouping } from '../../../store/groupings.ts';
 import { api, call } from '../client.ts';
-import { Chart, type ChartColor, type ChartSeries } from '../components/chart.tsx';
+import { Chart } from '../components/chart.tsx';
+import type { ChartColor, ChartSeries } from '../components/chart-series.ts';
 import { Select } from '../components/field.tsx';
 import { formatCompact, formatMoneyTick } from '../format.ts';
 import { useLoaded } from '../use-loaded.ts';

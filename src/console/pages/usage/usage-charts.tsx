@@ -1,6 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import type { Grouping } from '../../../store/groupings.ts';
-import { Chart, type ChartSeries } from '../components/chart.tsx';
+import { Chart } from '../components/chart.tsx';
+import type { ChartSeries } from '../components/chart-series.ts';
 import { formatCompact, formatDuration, formatMoneyTick, formatPercent } from '../format.ts';
 import { GroupedChart } from './grouped-chart.tsx';
 import { errorShareOf, type UsageSeries } from './series.ts';

@@ -1,6 +1,6 @@
 import { EXPORT_ROWS_MAX } from '../../../usage/export-rows-max.ts';
 import { Button, ButtonLink } from '../components/button.tsx';
-import { zoneOf } from '../components/chart.tsx';
+import { zoneOf } from '../components/chart-time.ts';
 import { DateRangePicker } from '../components/date-range.tsx';
 import { Notice } from '../components/notice.tsx';
 import { Section } from '../components/page-header.tsx';
