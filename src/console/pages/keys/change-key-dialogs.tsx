@@ -1,5 +1,5 @@
 import { api, call } from '../client.ts';
-import { Dialog } from '../components/dialog.tsx';
+import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Select } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
@@ -128,5 +128,30 @@ export function RotateKeyDialog({ organization_id, changed, has_room, onChanged,
         )
       }
     </NewKeyDialog>
+  );
+}
+
+/** A dialog that asks before it revokes a key. */
+export function RevokeKeyDialog({ organization_id, changed, onChanged, onClose }: ChangeKeyProps) {
+  return (
+    <ConfirmDialog
+      title="Revoke this key?"
+      action="Revoke key"
+      is_open={changed !== undefined}
+      onClose={onClose}
+      onConfirm={async () => {
+        if (changed === undefined) return;
+        await call(api.organizations({ organization_id }).keys({ key_id: changed.id }).delete());
+        await onChanged();
+        showToast(`${changed.name} is revoked.`);
+      }}
+    >
+      {changed !== undefined && (
+        <p>
+          Programs that use <strong>{changed.name}</strong> (<code>{changed.display_prefix}…</code>) in{' '}
+          {changed.project_name} are refused within 60 seconds. This cannot be undone.
+        </p>
+      )}
+    </ConfirmDialog>
   );
 }

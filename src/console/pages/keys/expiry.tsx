@@ -49,3 +49,8 @@ export function Expiry({ expires_at_ms }: { readonly expires_at_ms: number | nul
 export function isExpired({ expires_at_ms }: { readonly expires_at_ms: number | null }): boolean {
   return expires_at_ms !== null && expires_at_ms <= Date.now();
 }
+
+/** Returns how many of these keys still work. */
+export function countActive(keys: readonly { readonly expires_at_ms: number | null }[]): number {
+  return keys.filter((key) => !isExpired(key)).length;
+}
