@@ -1,18 +1,11 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { JsonObject, JsonValue } from '../../../json/json-value.ts';
-import type { Mode } from '../../../questions/question.ts';
 import { objectIn } from '../object-in.ts';
 import { bodyOf, type Draft, draftOf, withNewKeys } from './draft.ts';
 import { EXAMPLES, type Example, exampleBody } from './examples.ts';
 import type { KeptDraft } from './kept-work.ts';
 import { prettyJson } from './pretty-json.ts';
-
-export const MODES = [
-  { value: 'fast', label: 'Fast' },
-  { value: 'consistent', label: 'Consistent' },
-  { value: 'both', label: 'Both' },
-] as const;
-export type Modes = (typeof MODES)[number]['value'];
+import { type Modes, useAsking } from './use-asking.ts';
 
 const EMPTY_DRAFT: Draft = { record: { kind: 'text', text: '' }, questions: [] };
 
@@ -43,99 +36,99 @@ export interface WrittenRequest {
 
 /** Begins with the draft that was kept, or else with the first example. */
 export function useRequest(kept: KeptDraft | undefined, model_ids: readonly string[]): WrittenRequest {
-  const [draft, setDraft] = useState(() => (kept === undefined ? firstDraft() : withNewKeys(kept.draft)));
-  /** The draft that is lost without harm. */
-  const [pristine, setPristine] = useState(kept?.is_dirty === true ? undefined : draft);
-  const [json, setJson] = useState<string | null>(kept?.json ?? null);
-  const [why_no_form, setWhyNoForm] = useState<string>();
-  const [model, setModel] = useState(model_ids.find((id) => id === kept?.model) ?? model_ids[0] ?? '');
-  const [modes, setModes] = useState<Modes>(
-    MODES.find(({ value }) => value === kept?.modes)?.value ?? 'fast',
-  );
+  const { draft, json, ...writing } = useWriting(kept);
+  const { model, modes, asking, ...chosen } = useAsking(kept, model_ids);
   const [example, setExample] = useState(kept === undefined ? (EXAMPLES[0]?.name ?? null) : kept.example);
   const body = useMemo(
-    () => (json === null ? bodyOf(draft, { model, mode: modeOf(modes) }) : objectIn(json)),
+    () => (json === null ? bodyOf(draft, asking) : objectIn(json)),
     [json, draft, model, modes],
   );
 
-  const showDraft = (shown: Draft) => {
-    setDraft(shown);
-    setPristine(shown);
-    setJson(null);
-    setWhyNoForm(undefined);
-  };
-
   /** In JSON the text is the request: what is chosen beside it is written into it. */
   const rewrite = (name: 'model' | 'mode', value: string) => {
-    if (json !== null && body !== null) setJson(prettyJson(body.with(name, value)));
+    if (json !== null && body !== null) writing.setJson(prettyJson(body.with(name, value)));
+  };
+  const showForm = () => {
+    if (json === null) return;
+    const read = body === null ? 'The text is not a JSON object yet.' : draftOf(body);
+    if (typeof read === 'string') writing.setWhyNoForm(read);
+    else writing.showDraft(read.draft);
+  };
+  const open = (opened: JsonObject<JsonValue>) => {
+    const read = draftOf(opened);
+    setExample(null);
+    if (typeof read === 'string') {
+      writing.showText(prettyJson(opened), read);
+      return;
+    }
+    writing.showPristine(read.draft);
+    chosen.take(read.asking);
   };
 
   return {
     draft,
     json,
-    why_no_form,
+    why_no_form: writing.why_no_form,
     model,
     modes,
     example,
-    is_dirty: json !== null || draft !== pristine,
+    is_dirty: writing.is_dirty,
     body,
-    setDraft,
-    setModel: (chosen) => {
-      setModel(chosen);
-      rewrite('model', chosen);
+    setDraft: writing.setDraft,
+    setModel: (id) => {
+      chosen.setModel(id);
+      rewrite('model', id);
     },
-    setModes: (chosen) => {
-      setModes(chosen);
-      if (chosen !== 'both') rewrite('mode', chosen);
+    setModes: (some) => {
+      chosen.setModes(some);
+      if (some !== 'both') rewrite('mode', some);
     },
     takeJson: (text) => {
-      setJson(text);
-      setWhyNoForm(undefined);
-      const written = objectIn(text);
-      const written_model = written?.get('model');
-      const written_mode = written?.get('mode');
-      if (typeof written_model === 'string') setModel(written_model);
-      if (modes !== 'both' && (written_mode === 'fast' || written_mode === 'consistent'))
-        setModes(written_mode);
+      writing.showText(text);
+      chosen.follow(objectIn(text));
     },
     show: (view) => {
-      if (view === 'json') {
-        setJson(prettyJson(bodyOf(draft, { model, mode: modeOf(modes) })));
-        return;
-      }
-      if (json === null) return;
-      const read = body === null ? 'The text is not a JSON object yet.' : draftOf(body);
-      if (typeof read === 'string') {
-        setWhyNoForm(read);
-        return;
-      }
-      setDraft(read.draft);
-      setJson(null);
-      setWhyNoForm(undefined);
+      if (view === 'json') writing.setJson(prettyJson(bodyOf(draft, asking)));
+      else showForm();
     },
-    loadExample: (chosen) => {
-      setExample(chosen.name);
-      showDraft(draftOfExample(chosen));
+    loadExample: (loaded) => {
+      setExample(loaded.name);
+      writing.showPristine(draftOfExample(loaded));
     },
-    open: (opened) => {
-      const read = draftOf(opened);
-      setExample(null);
-      if (typeof read === 'string') {
-        setJson(prettyJson(opened));
-        setWhyNoForm(read);
-        return;
-      }
-      showDraft(read.draft);
-      const { model: asked_model, mode: asked_mode } = read.asking;
-      if (asked_model !== undefined && model_ids.includes(asked_model)) setModel(asked_model);
-      setModes(asked_mode ?? 'fast');
-    },
+    open,
   };
 }
 
-/** The mode that the request names; null where it is asked in both. */
-export function modeOf(modes: Modes): Mode | null {
-  return modes === 'both' ? null : modes;
+/** The text or draft that is written, and why the form cannot show a text. */
+function useWriting(kept: KeptDraft | undefined) {
+  const [draft, setDraft] = useState(() => (kept === undefined ? firstDraft() : withNewKeys(kept.draft)));
+  /** The draft that is lost without harm. */
+  const [pristine, setPristine] = useState(kept?.is_dirty === true ? undefined : draft);
+  const [json, setJson] = useState<string | null>(kept?.json ?? null);
+  const [why_no_form, setWhyNoForm] = useState<string>();
+  const showDraft = (shown: Draft) => {
+    setDraft(shown);
+    setJson(null);
+    setWhyNoForm(undefined);
+  };
+  return {
+    draft,
+    json,
+    why_no_form,
+    is_dirty: json !== null || draft !== pristine,
+    setDraft,
+    setJson,
+    setWhyNoForm,
+    showDraft,
+    showPristine: (shown: Draft) => {
+      showDraft(shown);
+      setPristine(shown);
+    },
+    showText: (text: string, why?: string) => {
+      setJson(text);
+      setWhyNoForm(why);
+    },
+  };
 }
 
 function draftOfExample(example: Example): Draft {

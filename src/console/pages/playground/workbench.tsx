@@ -26,9 +26,10 @@ import { RecordEditor } from './record.tsx';
 import { recordedAnswers } from './recorded-answers.ts';
 import { Results } from './results.tsx';
 import { SavedRequests } from './saved-requests.tsx';
+import { MODES, modeOf } from './use-asking.ts';
 import { useKeptWork } from './use-kept-work.ts';
 import { useLinkedRequest } from './use-linked-request.ts';
-import { MODES, modeOf, useRequest } from './use-request.ts';
+import { useRequest } from './use-request.ts';
 import { type Asked, useRuns } from './use-runs.ts';
 import { useTokenCount } from './use-token-count.ts';
 
