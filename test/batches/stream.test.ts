@@ -87,18 +87,18 @@ test('a client that does not read stops the reading of its lines, and gets all a
   const { service, account } = await start();
   // The errors name the question, so that the answers are as large as the lines.
   const question = 'q'.repeat(100_000);
-  const lines = Array.from({ length: 400 }, (_, id) =>
+  const lines = Array.from({ length: 800 }, (_, id) =>
     ndjson([{ id, state: 'a', questions: { [question]: { type: 'essay' } } }]),
   );
   const all_lines = [ndjson([HEADER, record(0)]), ...lines, ndjson([record(1)])];
   const client = new RawBatchClient(service, account.key, all_lines);
   const sent = client.send();
-  // Of 40 MB, the operating system keeps some in both directions.
-  expect(await settled(() => client.sent_bytes)).toBeLessThan(25_000_000);
+  // Of 80 MB, the operating system keeps some in both directions: 14 on most runs, and at times 31.
+  expect(await settled(() => client.sent_bytes)).toBeLessThan(50_000_000);
   const answers = await client.read();
   await sent;
   expect(new Set(answers.map(({ id }) => id))).toEqual(new Set(['r0', 'r1', ...lines.keys()]));
-  expect(answers).toHaveLength(402);
+  expect(answers).toHaveLength(802);
   expect(await rowsOf(service, account)).toBe(2);
 });
 
