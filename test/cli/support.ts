@@ -61,9 +61,15 @@ async function captured(args: readonly string[]): Promise<Finished> {
     };
   });
   process.exitCode = 0;
-  const code = await runCommandLine(createProgram(), args);
-  process.exitCode = 0;
-  const [stdout = '', stderr = ''] = outputs.map((end) => end());
+  let code: number;
+  let written: readonly string[] = [];
+  try {
+    code = await runCommandLine(createProgram(), args);
+  } finally {
+    process.exitCode = 0;
+    written = outputs.map((end) => end());
+  }
+  const [stdout = '', stderr = ''] = written;
   return { code, stdout, stderr };
 }
 

@@ -72,7 +72,8 @@ export class ConsoleBrowser implements AsyncDisposable {
 
   /** The one browser without windows of this test process, which ends it. One that ended before is started anew. */
   static async shared(program: string): Promise<ConsoleBrowser> {
-    const opened = await shared;
+    // One that could not be started is tried again.
+    const opened = await shared?.catch(() => undefined);
     if (opened?.browser.isConnected() === true) return opened;
     shared = openUntilExit(program);
     return await shared;

@@ -13,12 +13,11 @@ export function guardFolder(folder: string, stop: readonly string[]): () => void
   const ours = openSync(pipe, 'r+');
   const theirs = openSync(pipe, 'r');
   const script = 'read -r line; folder=$1; shift; "$@" >/dev/null 2>&1; rm -rf "$folder"';
-  Bun.spawnSync(['setsid', '--fork', 'sh', '-c', script, 'sh', folder, ...stop], {
-    stdin: theirs,
-    stdout: 'ignore',
-    stderr: 'ignore',
-    cwd: '/',
-  });
+  const guard = ['sh', '-c', script, 'sh', folder, ...stop];
+  const options = { stdin: theirs, stdout: 'ignore', stderr: 'ignore', cwd: '/' } as const;
+  // macOS has no setsid: there the guard is a child.
+  if (Bun.which('setsid') === null) Bun.spawn(guard, options).unref();
+  else Bun.spawnSync(['setsid', '--fork', ...guard], options);
   closeSync(theirs);
   return () => closeSync(ours);
 }
