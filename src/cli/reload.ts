@@ -4,7 +4,7 @@ import type { ServeConfig } from '../config/settings.ts';
 import { CertificateRefused } from '../http/certificate.ts';
 import type { Log } from '../log/log.ts';
 import { LOG_LEVELS, type LogLevel } from '../log/log-level.ts';
-import type { Problems } from '../problems/problems.ts';
+import { inBackground, type Problems } from '../problems/problems.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** The present settings. */
@@ -68,7 +68,7 @@ export class Reloader {
       log.info('the settings were read again');
       log.level = level;
     } catch (error) {
-      if (!isExpected(error)) problems.report({ request_id: null, step: 'settings', code: null, error });
+      if (!isExpected(error)) problems.report(inBackground('settings', error));
       log.error('the settings were read again and are wrong: all stays as it was', {
         reason: reasonOf(error),
       });

@@ -5,7 +5,7 @@ import { checkedEmail, checkedName } from '../../accounts/names.ts';
 import type { PasskeyAction } from '../../accounts/passkeys.ts';
 import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import type { Identifiers } from '../../contract/identifiers.ts';
-import type { Problems } from '../../problems/problems.ts';
+import { inBackground, type Problems } from '../../problems/problems.ts';
 import { QueuePerName } from '../../scheduling/queue-per-name.ts';
 import { type Clock, DAY_MS, MS_PER_S } from '../../time/clock.ts';
 import { inTime } from '../../time/in-time.ts';
@@ -639,7 +639,7 @@ export class PasswordSignIn implements SignIn {
   }
 
   #report(step: 'sign_in' | 'mail', error: unknown): void {
-    this.#parts.problems.report({ request_id: null, step, code: null, error });
+    this.#parts.problems.report(inBackground(step, error));
   }
 }
 
