@@ -12,18 +12,20 @@ import { findLibrary } from '../native/addon/library.ts';
 import { loadedCpuLibrary } from '../native/cpu-library.ts';
 import { createAddonEvaluator } from '../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../native/evaluators/addon/addon-status.ts';
+import { OWN_INSTRUCTIONS } from '../native/evaluators/addon/binding.ts';
 import { markersV1 } from '../native/plan/markers-v1.ts';
 import type { PlanEvaluator } from '../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS } from '../native/weights.ts';
-import { llamaTokenizer, temporaryDirectory } from '../test/native/support/models.ts';
+import { llamaTokenizer } from '../test/native/support/models.ts';
+import { temporaryDirectory } from '../test/support/temporary-directory.ts';
 import { alternating, fiveQuestions, THREADS } from './support/engine.ts';
 import { openLlamaReader } from './support/llama-reader.ts';
 import { report, rounded } from './support/statistics.ts';
 
 const { positionals } = parseArgs({ allowPositionals: true });
-const [rounds = '9', variant = 'haswell', instructions = 'avx2'] = positionals;
-if (instructions !== 'avx2' && instructions !== 'avx512')
-  throw new Error('The instructions are avx2 or avx512.');
+const [rounds = '9', variant = 'haswell', wanted = 'avx2'] = positionals;
+const instructions = OWN_INSTRUCTIONS.find((name) => name === wanted);
+if (instructions === undefined) throw new Error(`The instructions are ${OWN_INSTRUCTIONS.join(' or ')}.`);
 const CONTEXT_TOKENS = 1024;
 
 const library = findLibrary(false);

@@ -37,6 +37,7 @@ const service = await openService({
   identifiers: randomIdentifiers,
   log: createLog('info', new BoundedOutput(createWriteStream('/dev/null'))),
   payment_provider: null,
+  own_url: () => 'http://127.0.0.1',
 });
 
 const { store } = service.services;

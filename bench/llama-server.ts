@@ -9,7 +9,7 @@
 import { EMBEDDED_WEIGHTS, openEngine, openScoringPlanner } from '../native/engine.ts';
 import type { Mode } from '../src/questions/question.ts';
 import { UpstreamModel } from '../src/upstreams/upstream-model.ts';
-import { temporaryDirectory } from '../test/native/support/models.ts';
+import { temporaryDirectory } from '../test/support/temporary-directory.ts';
 import { llamaServerProgram, startLlamaServer } from '../test/upstreams/llama-server-process.ts';
 import { distanceOf, probabilitiesOf, tokenPool, withoutMarkers } from '../test/upstreams/token-models.ts';
 import { alternating, fiveQuestions, THREADS } from './support/engine.ts';

@@ -1,4 +1,4 @@
-import type { AuditReport } from '../src/store/audit-report.ts';
+import { type AuditReport, VIOLATION_ADVICE } from '../src/store/audit-report.ts';
 import { type CopiedColumn, type CopiedRow, type CopiedTable, copiedTables } from './copied-tables.ts';
 
 const VERSIONS_TABLE = 'program_versions';
@@ -72,7 +72,7 @@ export function copyDatabase(
     const before = await from.audit();
     if (!before.ok) {
       throw new CopyRefused(
-        `The audit of the source finds a violation (${failed(before)}): run "tds audit" on it first.`,
+        `The audit of the source finds a violation (${failed(before)}), whose rows "tds audit" names: ${VIOLATION_ADVICE}.`,
       );
     }
     if (before.open_holds > 0) throw new CopyRefused(openHolds(before.open_holds));

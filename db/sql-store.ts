@@ -29,11 +29,11 @@ export abstract class SqlStore<Scope> implements Store {
   readonly alerts: Records['alerts'];
   readonly idempotency: Records['idempotency'];
   readonly #parts: StoreParts<Scope>;
-  readonly #keyChanges = new KeyChanges();
+  readonly #key_changes = new KeyChanges();
 
   constructor(parts: StoreParts<Scope>) {
     this.#parts = parts;
-    const outside = parts.recordsThrough(parts.outside, this.#keyChanges.announce);
+    const outside = parts.recordsThrough(parts.outside, this.#key_changes.announce);
     this.accounts = outside.accounts;
     this.invitations = outside.invitations;
     this.keys = outside.keys;
@@ -49,7 +49,7 @@ export abstract class SqlStore<Scope> implements Store {
   /** Also rejects as `Transactions.run` of the database does. */
   transaction<T>(work: (records: Records) => Promise<T>): Promise<T> {
     const { transactions, recordsThrough } = this.#parts;
-    return this.#keyChanges.afterCommit((note) =>
+    return this.#key_changes.afterCommit((note) =>
       transactions.run((scope) => work(recordsThrough(scope, note))),
     );
   }
@@ -61,6 +61,6 @@ export abstract class SqlStore<Scope> implements Store {
   }
 
   onKeyChange(listener: () => void): void {
-    this.#keyChanges.listen(listener);
+    this.#key_changes.listen(listener);
   }
 }

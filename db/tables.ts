@@ -445,7 +445,7 @@ export const alertRecipients = pgTable(
   ],
 );
 
-/** One row for each request that reached the model: metadata only (contract: records are never kept). */
+/** One row for each request that got a hold: metadata only (contract: records are never kept). */
 export const usageRecords = pgTable(
   'usage_records',
   {

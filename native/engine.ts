@@ -38,7 +38,7 @@ export {
   SetupError,
   WeightsError,
 } from './errors.ts';
-export { computingThreads } from './evaluators/computing-threads.ts';
+export { computingThreads, THREADS_MAX } from './evaluators/computing-threads.ts';
 export { EVALUATOR_CHOICES, type EvaluatorChoice } from './evaluators/evaluator-names.ts';
 export { GPUS, type Gpu } from './gpu.ts';
 export type { CpuKernels, DeviceStatus, MachineStatus } from './machine.ts';

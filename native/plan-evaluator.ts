@@ -44,6 +44,7 @@ export interface PlanEvaluator {
   readonly decoder_tokens: number;
   /**
    * Returns the plan's decoder. Each computes its plans one after the other, so small plans do not wait for large ones.
+   * Throws `EvaluationFailed` if the plan is malformed.
    */
   decoderOf(plan: Plan): DecoderSize;
   /**

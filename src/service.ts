@@ -41,8 +41,34 @@ import { UpstreamModel, type UpstreamOptions } from './upstreams/upstream-model.
 import type { AnalyticsContext } from './usage/analytics.ts';
 import { usedLimits } from './usage/used-limits.ts';
 
-/** The parts that a service is made of: its database, its models, and its sources of time and ids. */
-export interface ServiceParts {
+/** The settings that can change while requests are answered. */
+export interface ServiceChanges {
+  /** The requests that one model may have, waiting or running. */
+  readonly queue_limit: number;
+  /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
+  readonly idle_unload_ms: number;
+  /** The free bytes of the database's disk below which the service is not ready. */
+  readonly disk_floor_bytes: number;
+  /** The longest time from a request's first scheduled plan to its answer; undefined for one by its tokens. */
+  readonly evaluation_ms: number | undefined;
+  /** The days after which usage is rolled up into daily totals; undefined for never. */
+  readonly usage_retention_days: number | undefined;
+  /** The days after which acts in the audit log are rolled up. */
+  readonly audit_log_retention_days: number;
+  /**
+   * The provider whose webhooks are accepted; null where only the operator gives credit. A change from or to
+   * null waits for a restart.
+   */
+  readonly payment_provider: PaymentProvider | null;
+}
+
+/**
+ * The parts that a service is made of: its database, its models, and its sources of time and ids. Most settings
+ * that can change have defaults.
+ */
+export interface ServiceParts extends Partial<ServiceChanges> {
+  readonly idle_unload_ms: number;
+  readonly payment_provider: PaymentProvider | null;
   readonly database: Database;
   /** Reads the vocabulary of a model of the catalog. */
   readonly openPlanner: (model: DecisionModelEntry) => Promise<DecisionPlanner>;
@@ -50,31 +76,19 @@ export interface ServiceParts {
   readonly memoryFor?: ReloadParts['memoryFor'];
   /** Tries new weights before they are loaded; undefined loads them at once. */
   readonly tryWeights?: ReloadParts['tryWeights'];
-  /** Milliseconds without a request after which a model's weights are unloaded; 0 keeps them. */
-  readonly idle_unload_ms: number;
-  /** The free bytes of the database's disk below which the service is not ready. */
-  readonly disk_floor_bytes?: number | undefined;
-  /** The days after which usage is rolled up into daily totals; undefined for never. */
-  readonly usage_retention_days?: number | undefined;
-  /** The days after which acts in the audit log are rolled up. */
-  readonly audit_log_retention_days?: number;
   /** The bounds of the upstreams that differ from the defaults, and the reader of their vocabularies. */
   readonly upstreams?: Partial<Pick<UpstreamOptions, 'schedule' | 'answer_ms' | 'trial_ms' | 'openPlanner'>>;
-  /** The requests that one model may have, waiting or running. */
-  readonly queue_limit?: number;
   /** The usage rows of rejected requests that an organization may leave in a day. */
   readonly rejected_rows_per_day?: number;
-  /** The longest time from a request's first scheduled plan to its answer; by default, by its tokens and the speed. */
-  readonly evaluation_ms?: number | undefined;
   /** How lines of batches wait; by the machine's timers by default. */
   readonly pause?: Pause | undefined;
   readonly clock: Clock;
   readonly identifiers: Identifiers;
   readonly log: Log;
-  /** The provider whose webhooks are accepted; null where only the operator gives credit. */
-  readonly payment_provider: PaymentProvider | null;
   /** The address that the documents and the OpenAPI document name, such as `https://tds.example.com`. */
   readonly public_url?: string | undefined;
+  /** Returns the address at which the service listens, which the documents name where there is no public one. */
+  readonly own_url: () => string;
   /** False removes the API reference at `/swagger`. */
   readonly api_reference?: boolean;
   /** The metrics; none by default. */
@@ -87,18 +101,6 @@ export interface ServiceParts {
   readonly body_limits?: Partial<BodyLimits>;
   /** The parts of the console; without them there is none. */
   readonly console?: ConsoleParts | undefined;
-}
-
-/** The settings that can change while requests are answered. */
-export interface ServiceChanges {
-  readonly queue_limit: number;
-  readonly idle_unload_ms: number;
-  readonly disk_floor_bytes: number;
-  readonly evaluation_ms: number | undefined;
-  readonly usage_retention_days: number | undefined;
-  readonly audit_log_retention_days: number;
-  /** Replaces the current provider. Null, or a service without one, changes nothing until a restart. */
-  readonly payment_provider: PaymentProvider | null;
 }
 
 /** A service on its database, without a port. */
@@ -156,7 +158,7 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const alerts =
     opened.console === null ? null : new AlertRuns({ ...answering, mail: opened.console.mailAlert });
   const { database, ...services } = { ...answering, ...opened, alerts };
-  const upkeep = await startUpkeep(parts, answering, alerts);
+  const { maintenance, stopUpkeep } = await startUpkeep(parts, answering, alerts);
   const { draining, models, catalog, problems, readiness, reload } = services;
   const drain = () => {
     readiness.drain();
@@ -166,22 +168,24 @@ export async function openService(parts: ServiceParts): Promise<Service> {
     services,
     ...createApp(services),
     loadModels: () => loadCatalog({ catalog, models }),
-    change(changes) {
-      models.setQueueLimit(changes.queue_limit);
-      models.setIdleUnload(changes.idle_unload_ms);
-      readiness.setDiskFloor(changes.disk_floor_bytes);
-      services.model_time.evaluation_ms = changes.evaluation_ms ?? null;
-      upkeep.change(changes);
+    change({ queue_limit, idle_unload_ms, disk_floor_bytes, evaluation_ms, ...others }) {
+      const { payment_provider, usage_retention_days, audit_log_retention_days, ...unapplied } = others;
+      unapplied satisfies Record<string, never>;
+      models.setQueueLimit(queue_limit);
+      models.setIdleUnload(idle_unload_ms);
+      readiness.setDiskFloor(disk_floor_bytes);
+      services.model_time.evaluation_ms = evaluation_ms ?? null;
       const { payments } = services;
-      if (payments !== null && changes.payment_provider !== null)
-        payments.provider = changes.payment_provider;
+      if (payments !== null && payment_provider !== null) payments.provider = payment_provider;
+      maintenance.usage_retention_days = usage_retention_days ?? null;
+      maintenance.audit_log_retention_days = audit_log_retention_days;
     },
     reloadModel: reload,
     leave: () => readiness.drain(),
     drain,
     async close() {
       drain();
-      upkeep.stop();
+      stopUpkeep();
       services.stopActivity();
       await closeAnswering(answering, parts.log);
       await alerts?.idle();
@@ -242,6 +246,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
     problems,
     readiness,
     databaseState: database.state,
+    unresolvedEvents: () => store.payments.countEvents('unresolved'),
     now_ms: () => clock.now_ms(),
   });
   const draining = new AbortController();
@@ -257,6 +262,7 @@ async function openAnswering(parts: ServiceParts, { metrics, problems, tracing, 
     payments: provider === null ? null : { context: { store, clock, identifiers }, provider },
     site: {
       public_url: parts.public_url ?? null,
+      own_url: parts.own_url,
       has_reference: parts.api_reference ?? true,
       has_console: parts.console !== undefined,
     },
@@ -274,7 +280,7 @@ function openModels(
   parts: ServiceParts,
   { store, answer_counts, problems }: Pick<Answering, 'store' | 'answer_counts' | 'problems'>,
 ): Models {
-  const { clock, openPlanner, idle_unload_ms } = parts;
+  const { clock, openPlanner, queue_limit = QUEUE_LIMIT, idle_unload_ms } = parts;
   return new Models({
     openPlanner,
     readTuning: (model_id) => store.catalog.findTuning(model_id),
@@ -285,7 +291,7 @@ function openModels(
         now_ms: () => clock.monotonic_ms(),
         onProblem: (error) => problems.report(inBackground('upstream', error, model.id)),
       }),
-    queue_limit: parts.queue_limit ?? QUEUE_LIMIT,
+    queue_limit,
     idle_unload_ms,
     clock,
     problems,
@@ -339,15 +345,13 @@ async function startUpkeep(parts: ServiceParts, answering: Answering, alerts: Al
     async () => (await catalog.listDecisionModels()).filter(isTuned),
     (model) => models.tuningEntries(model),
   );
-  const stopMaintenance = await startMaintenance(maintenance);
+  const stopMaintenance = await startMaintenance(maintenance, await database.auditedAt_ms());
   const stopFollowing = startFollowingCatalog({ catalog, models, problems });
   database.startUpkeep();
   return {
-    change({ usage_retention_days, audit_log_retention_days }: ServiceChanges) {
-      maintenance.usage_retention_days = usage_retention_days ?? null;
-      maintenance.audit_log_retention_days = audit_log_retention_days;
-    },
-    stop() {
+    /** Its days can change between two runs. */
+    maintenance,
+    stopUpkeep() {
       stopMaintenance();
       stopFollowing();
     },

@@ -9,9 +9,9 @@ import { createOrganization, setTierSettings } from '../../src/accounts/organiza
 import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { systemClock } from '../../src/time/clock.ts';
-import { temporaryDirectory } from '../../test/accounts/support.ts';
-import { ServerProcess } from '../../test/crash/server-process.ts';
+import { ChildServer } from '../../test/support/child-server.ts';
 import { administer, type PostgresServer, startPostgres } from '../../test/support/postgres.ts';
+import { temporaryDirectory } from '../../test/support/temporary-directory.ts';
 import { Balancer } from './balancer.ts';
 import type { DatabaseWay, Network, Place } from './network.ts';
 
@@ -50,7 +50,7 @@ export interface ClusterOptions {
 
 /** A `tds serve` of the cluster, across its restarts. */
 export class ClusterNode {
-  server: ServerProcess | undefined;
+  server: ChildServer | undefined;
   /** Its name in the table `nodes`, which changes with each start. */
   id = '';
 
@@ -61,7 +61,7 @@ export class ClusterNode {
     readonly database: DatabaseWay,
   ) {}
 
-  get running(): ServerProcess {
+  get running(): ChildServer {
     if (this.server === undefined) throw new Error(`${this.name} does not run`);
     return this.server;
   }
@@ -124,10 +124,13 @@ export class Cluster {
     const url = new URL(this.database_url);
     const { host, port } = node.database;
     url.host = `${host}:${port}`;
-    const flags = ['--database', url.href, '--host', node.place.host, '--console', 'off'];
-    node.server = new ServerProcess(node.directory, flags, node.place.inside);
-    const address = await node.server.ready();
-    if (address === null) throw new Error(`${node.name} did not start: ${node.server.output}`);
+    const flags = [
+      ...['--database', url.href, '--host', node.place.host],
+      ...['--console', 'off', '--log-level', 'warn'],
+    ];
+    const server = new ChildServer(node.directory, flags, { inside: node.place.inside });
+    node.server = server;
+    await server.ready();
     const others = this.nodes.filter((one) => one !== node).map(({ id }) => id);
     const [row] = await this.query<{ id: string }>(
       'SELECT id FROM nodes WHERE id <> $1 AND NOT id = ANY (ARRAY(SELECT jsonb_array_elements_text($2::text::jsonb))) ORDER BY started_at DESC LIMIT 1',
@@ -135,7 +138,7 @@ export class Cluster {
     );
     if (row === undefined) throw new Error(`${node.name} is not registered`);
     node.id = row.id;
-    await this.balancer.setAddress(node.name, address);
+    await this.balancer.setAddress(node.name, server.address);
   }
 
   /** Resolves with the number of a node's open holds. */

@@ -1,5 +1,5 @@
 import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { cost_micros, MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
+import { inputCost_micros, MICROS_PER_DOLLAR } from '../../src/contract/money.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../../src/decisions/schemas.ts';
 import { FIVE_QUESTIONS } from '../support/five-questions.ts';
 
@@ -18,7 +18,7 @@ export interface ValidRequest {
   readonly body: string;
 }
 
-const PRICE_MICROS_PER_MILLION_TOKENS = 500_000;
+const PRICE = { input_price_micros_per_million_tokens: 500_000 };
 const SUM_TOLERANCE = 1e-9;
 /** A yes/no answer is never between these (contract: yes/no answers are committed). */
 const UNCOMMITTED = { above: 0.199, below: 0.801 };
@@ -73,7 +73,7 @@ export function flawOf(
   if (body.mode !== mode) return `its mode is ${body.mode}`;
   if (Object.keys(answers).toSorted().join() !== ids.toSorted().join()) return 'it answers other questions';
   if (usage.decisions !== ids.length) return `it counts ${usage.decisions} decisions`;
-  const expected = cost_micros(usage.input_tokens, PRICE_MICROS_PER_MILLION_TOKENS) / MICROS_PER_DOLLAR;
+  const expected = inputCost_micros(PRICE, usage.input_tokens) / MICROS_PER_DOLLAR;
   if (usage.cost_usd !== expected) return `${usage.input_tokens} tokens cost ${usage.cost_usd}`;
   for (const [id, question] of Object.entries(questions)) {
     const flaw = answerFlaw(question, answers[id]);

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectFile } from '../../src/files/project-root.ts';
+import { finished } from '../../test/support/finished.ts';
 
 const POLL_MS = 20;
 /** The longest start, stop or reload on a busy machine. */
@@ -77,13 +78,9 @@ export class Served {
       stderr: 'pipe',
       detached: true,
     });
-    const [printed, failed, code] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ]);
-    if (code !== 0) throw new Error(`"tds ${args.join(' ')}" exited with ${code}: ${failed}${printed}`);
-    return JSON.parse(printed);
+    const { code, stdout, stderr } = await finished(child);
+    if (code !== 0) throw new Error(`"tds ${args.join(' ')}" exited with ${code}: ${stderr}${stdout}`);
+    return JSON.parse(stdout);
   }
 
   /** Starts the service with settings that a reload may change. Rejects if it does not accept requests. */

@@ -8,7 +8,7 @@ const COST_MICROS = 30;
 export const CREDIT_MICROS = 1_000_000_000_000;
 
 /** The account of a pair. */
-export interface BenchAccount {
+interface BenchAccount {
   readonly organization_id: string;
   readonly project_id: string;
   readonly api_key_id: string;

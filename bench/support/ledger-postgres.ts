@@ -37,7 +37,7 @@ class BenchNode {
 }
 
 /** A PostgreSQL server for the bench, and nodes in their own processes. */
-export interface PostgresBench {
+interface PostgresBench {
   /** Measures the nodes together. Each has its part of the callers. */
   measure(nodes: number, callers: number, organizations: number, duration_ms: number): Promise<NodePairs>;
   close(): Promise<void>;

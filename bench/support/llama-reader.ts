@@ -5,7 +5,7 @@ import { EMBEDDED_WEIGHTS } from '../../native/engine.ts';
 export const LLAMA_BATCH_TOKENS = 512;
 
 /** llama.cpp's own reading of the embedded weights, without the engine. */
-export interface LlamaReader {
+interface LlamaReader {
   /** Returns the first `count` tokens of a text. */
   tokens(text: string, count: number): Token[];
   /** Reads the tokens as one sequence, anew each time. */

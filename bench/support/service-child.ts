@@ -50,6 +50,7 @@ const service = await openService({
   identifiers: randomIdentifiers,
   log: createLog('error'),
   payment_provider: null,
+  own_url: () => server.address,
   metrics: metrics ?? undefined,
 });
 await service.loadModels();

@@ -120,6 +120,11 @@ export async function auditedWholeAt_ms(executor: Executor): Promise<number | nu
   return (await checkpointOf(executor))?.checked_whole_at_ms ?? null;
 }
 
+/** Returns the time of the last clean `continueAudit`; null for never. */
+export async function auditedAt_ms(executor: Executor): Promise<number | null> {
+  return (await checkpointOf(executor))?.checked_at_ms ?? null;
+}
+
 async function reportOf(
   snapshot: Executor,
   start: AuditStart,
@@ -152,13 +157,14 @@ async function reportOf(
 }
 
 interface Checkpoint extends AuditStart {
+  readonly checked_at_ms: number;
   readonly checked_whole_at_ms: number;
 }
 
 function checkpointOf(executor: Executor): Promise<Checkpoint | null> {
   return rowOf<Checkpoint>(
     executor,
-    'SELECT last_entry_id, last_usage_row_id, checked_whole_at_ms FROM audit_checkpoints',
+    'SELECT last_entry_id, last_usage_row_id, checked_at_ms, checked_whole_at_ms FROM audit_checkpoints',
   );
 }
 

@@ -95,7 +95,7 @@ export class LedgerBatches {
   readonly #aside = new Set<string>();
   #working_aside: Promise<void> | undefined;
   /** The error because of which the database cannot be written; null while it can. */
-  #trouble: { readonly error: unknown } | null = null;
+  #last_failure: { readonly error: unknown } | null = null;
   #retry_ms = FIRST_RETRY_MS;
   #closes_ms = Number.POSITIVE_INFINITY;
   #unknown_holds = 0;
@@ -119,7 +119,7 @@ export class LedgerBatches {
     return new Promise((resolve, reject) => {
       requireHonest(write);
       const { organization_id } = write.kind === 'hold' ? write.request : write.hold;
-      const is_waiting = this.#trouble !== null || this.#aside.has(organization_id);
+      const is_waiting = this.#last_failure !== null || this.#aside.has(organization_id);
       if (write.kind === 'hold' && is_waiting && this.#queue.length >= this.#waitingMax()) {
         throw this.#unavailable('locked');
       }
@@ -149,11 +149,11 @@ export class LedgerBatches {
   }
 
   #start(): void {
-    if (this.#queue.some((job) => !this.#isAside(job))) this.#working ??= this.#work();
-    if (this.#aside.size > 0) this.#working_aside ??= this.#workAside();
+    if (this.#queue.some((job) => !this.#isAside(job))) this.#working ??= this.#writeQueue();
+    if (this.#aside.size > 0) this.#working_aside ??= this.#writeAside();
   }
 
-  async #work(): Promise<void> {
+  async #writeQueue(): Promise<void> {
     this.#progress_ms = performance.now();
     const sweep = this.#sweep();
     // All writes of this turn of the event loop belong to the first batch.
@@ -182,7 +182,7 @@ export class LedgerBatches {
   }
 
   /** Writes for the organizations that are set aside, one at a time, until none is left. */
-  async #workAside(): Promise<void> {
+  async #writeAside(): Promise<void> {
     const sweep = this.#sweep();
     let retry_ms = FIRST_RETRY_MS;
     while (await this.#isAnyAside()) {
@@ -259,7 +259,7 @@ export class LedgerBatches {
       await this.#bounded(session, () => Promise.resolve());
       return true;
     } catch (error) {
-      this.#trouble = { error };
+      this.#last_failure = { error };
       return false;
     }
   }
@@ -274,7 +274,7 @@ export class LedgerBatches {
       const started_ms = performance.now();
       const result = await this.#try(session, batch, lock_wait_ms);
       if (result.ok) {
-        this.#trouble = null;
+        this.#last_failure = null;
         this.#progress_ms = performance.now();
         this.#retry_ms = FIRST_RETRY_MS;
         this.#options.onCommit?.(performance.now() - started_ms, batch.length);
@@ -289,7 +289,7 @@ export class LedgerBatches {
       if (isStatementError(error)) return await this.#singleOut(session, batch, error);
       if (isLockTimeout(error)) return await this.#setAside(session, batch, error);
       if (result.is_doubtful) for (const job of batch) job.is_doubtful = true;
-      this.#trouble = { error };
+      this.#last_failure = { error };
       await session.drop();
       return batch;
     }
@@ -338,12 +338,12 @@ export class LedgerBatches {
           });
     if (locked.length === 0) {
       // The rows are free by now, or the lock was another, such as that of a table.
-      this.#trouble = { error };
+      this.#last_failure = { error };
       return batch;
     }
     for (const id of locked) this.#aside.add(id);
     // The database answers, so a later refusal is due to the lock and not to the earlier failure.
-    this.#trouble = null;
+    this.#last_failure = null;
     if (organizations.length === 1) return batch;
     this.#queue = [...batch.filter((job) => this.#isAside(job)), ...this.#queue];
     this.#start();
@@ -391,9 +391,9 @@ export class LedgerBatches {
 
   /** Returns the callers' error: the database's error if it has one, or the reason. */
   #unavailable(reason: keyof typeof REASONS): LedgerUnavailable {
-    return this.#trouble === null
+    return this.#last_failure === null
       ? unavailable(reason)
-      : unavailable('failed', { cause: this.#trouble.error });
+      : unavailable('failed', { cause: this.#last_failure.error });
   }
 
   #waitingMax(): number {

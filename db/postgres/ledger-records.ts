@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { requireMicros } from '../../src/contract/money.ts';
 import { RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
-import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
+import type { LedgerRecords, PaidMovement, PaymentMovement } from '../../src/store/ledger-records.ts';
 import { firstRow } from '../records/first-row.ts';
 import type { Executor } from './connection.ts';
 import { ledgerEntries, organizations } from './schema.ts';
@@ -17,14 +17,15 @@ export class PostgresLedgerRecords implements LedgerRecords {
     this.#executor = executor;
   }
 
-  async topUp({ organization_id, amount_micros, payment_id, at_ms }: PaymentMovement): Promise<void> {
+  async topUp(movement: PaidMovement): Promise<void> {
+    const { organization_id, amount_micros, payment_id, at_ms, paid_at_ms = at_ms } = movement;
     requireMicros(amount_micros, 1);
     const entered = await this.#executor.execute(
       sql`WITH paid AS (
         UPDATE ${organizations} SET
           credit_micros = credit_micros + ${amount_micros},
           paid_micros = paid_micros + ${amount_micros},
-          first_paid_at_ms = least(first_paid_at_ms, ${at_ms})
+          first_paid_at_ms = least(first_paid_at_ms, ${paid_at_ms})
         WHERE id = ${organization_id} RETURNING id
       )
       INSERT INTO ${ledgerEntries}

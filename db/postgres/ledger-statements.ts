@@ -229,10 +229,12 @@ export interface SentChanges {
 export function sendChanges(connection: Connection, changes: LedgerChanges, process_id: string): SentChanges {
   const write = <Row>(statement: string, rows: readonly unknown[], ...more: string[]): Sent<Row>[] =>
     rows.length === 0 ? [] : [connection.unsafe<Row[]>(statement, [rowsOf(rows), ...more]).execute()];
+  // Before the entries, because a request that asks again may have only one hold.
+  const released = write(DELETE_HOLDS, changes.released);
   const [entered = NOTHING] = write<EnteredRow>(INSERT_ENTRIES, changes.entries, process_id);
   const sent: Promise<unknown>[] = [
+    ...released,
     entered,
-    ...write(DELETE_HOLDS, changes.released),
     ...write(INSERT_USAGE, changes.usage),
     ...write(CHANGE_ORGANIZATIONS, changes.organizations),
     ...write(CHANGE_MONTHS, changes.months),

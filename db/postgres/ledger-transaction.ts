@@ -2,7 +2,7 @@ import type { ReservedSQL } from 'bun';
 import type { HoldResult } from '../../src/store/hold.ts';
 import { isUndone } from './failures.ts';
 import { type SentChanges, sendChanges, sendReads } from './ledger-statements.ts';
-import { type AskedWrite, decide, type Outcome } from './ledger-writes.ts';
+import { type AskedWrite, decideWrites, type Outcome } from './ledger-writes.ts';
 
 /** The durable result of a write: a hold's answer, nothing for an end, or the error. */
 export type Written =
@@ -37,7 +37,7 @@ export async function writeLedger(
       throw new Forbidden('the writes are not allowed');
     const reads = sendReads(connection, asked);
     await allAnswered([begun, ...reads.sent]);
-    const { outcomes, changes } = decide(asked, await reads.read());
+    const { outcomes, changes } = decideWrites(asked, await reads.read());
     return await commit(connection, outcomes, sendChanges(connection, changes, process_id));
   } catch (error) {
     await Promise.allSettled([begun, connection.unsafe('ROLLBACK').execute()]);

@@ -168,7 +168,7 @@ function isAbove(
  * Decides the writes of a batch in order, each after the changes of those before it. Returns the summed changes, and
  * the outcomes in the order of the writes. The outcomes are true once the changes are committed.
  */
-export function decide(
+export function decideWrites(
   asked: readonly AskedWrite[],
   ledger: LockedLedger,
 ): { readonly outcomes: Outcome[]; readonly changes: LedgerChanges } {
@@ -202,7 +202,8 @@ class Batch {
       case 'hold': {
         const placed = is_doubtful ? this.#ledger.placed.get(write.request.request_id) : undefined;
         if (is_abandoned) return placed === undefined ? ENDED : this.#free(placed);
-        return placed === undefined ? this.#hold(write.request) : held(placed);
+        // An abandoned write of the same request may have ended it, earlier in this batch.
+        return placed !== undefined && this.#isOpen(placed) ? held(placed) : this.#hold(write.request);
       }
       case 'charge': {
         const entry = this.#ledger.holds.get(write.hold.entry_id);

@@ -103,6 +103,7 @@ class Movements {
         request_id,
         payment_id: ledgerEntries.payment_id,
         provider: payments.provider,
+        refunds_payment_id: payments.refunds_payment_id,
       })
       .from(ledgerEntries)
       .leftJoin(payments, eq(payments.id, ledgerEntries.payment_id))

@@ -50,7 +50,7 @@ export interface PostgresRateWindowsOptions {
 }
 
 /** The database's answer to one request. */
-interface Answer {
+interface WindowReply {
   readonly outcome: number;
   readonly sums: WindowSums;
   readonly admitted_at_us: number;
@@ -59,11 +59,11 @@ interface Answer {
 }
 
 /** A request that waits for its answer. */
-interface Question {
+interface WindowRequest {
   readonly organization_id: string;
   /** Null to read the organization's state only. */
   readonly admission: { readonly limits: RateLimits; readonly tokens: number } | null;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (answer: WindowReply) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -77,7 +77,7 @@ interface Settlement {
 }
 
 interface Group {
-  readonly questions: readonly Question[];
+  readonly requests: readonly WindowRequest[];
   readonly settlements: readonly Settlement[];
 }
 
@@ -114,10 +114,10 @@ interface AdmittedRow {
  * answer was lost may stay counted for 60 seconds. No admission is missed.
  */
 export class PostgresRateWindows implements RateWindows {
-  #questions: Question[] = [];
+  #requests: WindowRequest[] = [];
   #settlements: Settlement[] = [];
   /** Reads of an organization's state that are not sent yet. All callers share one. */
-  readonly #standings = new Map<string, Promise<Answer>>();
+  readonly #standings = new Map<string, Promise<WindowReply>>();
   readonly #exhausted = new Map<string, Exhausted>();
   #connection: Promise<PgConnection> | null = null;
   #work: Promise<void> | null = null;
@@ -139,7 +139,9 @@ export class PostgresRateWindows implements RateWindows {
     const answer = await this.#ask(organization_id, { limits, tokens: estimated_tokens });
     const { outcome, sums, admitted_at_us, asked_at_ms } = answer;
     const status = rateStatus(limits, sums);
-    if (outcome === OUTCOME.admitted) {
+    // The database's function counts a request that lacks tokens; one that needs none does not lack them.
+    const is_free = outcome === OUTCOME.lacks_tokens && estimated_tokens === 0;
+    if (outcome === OUTCOME.admitted || is_free) {
       const settle = (billed_tokens: number) =>
         this.#settle(organization_id, admitted_at_us, billed_tokens - estimated_tokens);
       return { admitted: true, reservation: { settle } satisfies TokenReservation, status };
@@ -186,7 +188,7 @@ export class PostgresRateWindows implements RateWindows {
     }
   }
 
-  /** Waits for all questions and settlements, and closes the connection. */
+  /** Waits for all requests and settlements, and closes the connection. */
   async close(): Promise<void> {
     if (this.#retry !== null) clearTimeout(this.#retry);
     if (this.#settlements.length > 0) this.#start();
@@ -222,9 +224,9 @@ export class PostgresRateWindows implements RateWindows {
     this.#away = { ...away, until_ms: now_ms + (this.options.answer_ms ?? ANSWER_MS) };
   }
 
-  #ask(organization_id: string, admission: Question['admission']): Promise<Answer> {
+  #ask(organization_id: string, admission: WindowRequest['admission']): Promise<WindowReply> {
     return new Promise((resolve, reject) => {
-      this.#questions.push({ organization_id, admission, resolve, reject });
+      this.#requests.push({ organization_id, admission, resolve, reject });
       this.#start();
     });
   }
@@ -244,16 +246,16 @@ export class PostgresRateWindows implements RateWindows {
 
   /** Sends one group after the other. Never rejects. */
   async #answerAll(): Promise<void> {
-    while (this.#questions.length > 0 || this.#settlements.length > 0) {
+    while (this.#requests.length > 0 || this.#settlements.length > 0) {
       // All requests of the same turn of the event loop share the group.
       await new Promise((resume) => setImmediate(resume));
       const group = {
-        questions: this.#questions.splice(0, GROUP_MAX).sort(byOrganization),
+        requests: this.#requests.splice(0, GROUP_MAX).sort(byOrganization),
         settlements: this.#settlements.splice(0).sort(byOrganization),
       };
       this.#standings.clear();
       const is_answered = await this.#answer(group);
-      if (!is_answered && this.#questions.length === 0) {
+      if (!is_answered && this.#requests.length === 0) {
         this.#settleLater();
         break;
       }
@@ -271,7 +273,7 @@ export class PostgresRateWindows implements RateWindows {
     this.#retry.unref();
   }
 
-  /** Resolves with true if the group was answered. Otherwise its questions are rejected. Never rejects. */
+  /** Resolves with true if the group was answered. Otherwise its requests are rejected. Never rejects. */
   async #answer(group: Group): Promise<boolean> {
     const { answer_ms = ANSWER_MS, clock } = this.options;
     const started_ms = performance.now();
@@ -288,21 +290,21 @@ export class PostgresRateWindows implements RateWindows {
       const row = await inTime(answering(), answer_ms, 'the rate windows took too long');
       this.#late = 0;
       this.#away = null;
-      const answers = group.questions.map((_, index) => answerOf(row, index, asked_at_ms));
-      for (const [index, answer] of answers.entries()) group.questions[index]?.resolve(answer);
+      const answers = group.requests.map((_, index) => answerOf(row, index, asked_at_ms));
+      for (const [index, answer] of answers.entries()) group.requests[index]?.resolve(answer);
       for (const { resolve } of group.settlements) resolve();
       return true;
     } catch (error) {
       is_given_up = true;
       // The next group uses a new connection. This one may hang, or lead to a read-only server.
       this.#disconnect();
-      for (const { reject } of group.questions) reject(error);
+      for (const { reject } of group.requests) reject(error);
       // Requests behind a statement that hung have waited as long.
       if (performance.now() - started_ms >= answer_ms) {
         this.#late += 1;
         if (this.#late >= LATE_MAX) this.#away = { error, until_ms: performance.now() + RETRY_MS };
         this.#standings.clear();
-        for (const { reject } of this.#questions.splice(0)) reject(error);
+        for (const { reject } of this.#requests.splice(0)) reject(error);
       } else {
         this.#late = 0;
         this.#away = null;
@@ -364,10 +366,10 @@ export class PostgresRateWindows implements RateWindows {
 /** Settles and admits a group in one statement, which is its own transaction. */
 async function admitRequests(
   { db }: PgConnection,
-  { questions, settlements }: Group,
+  { requests, settlements }: Group,
   time_us: number | undefined,
 ): Promise<AdmittedRow> {
-  const organizations = [...new Set([...questions, ...settlements].map(organizationOf))].sort();
+  const organizations = [...new Set([...requests, ...settlements].map(organizationOf))].sort();
   const place_of = new Map(organizations.map((organization_id, index) => [organization_id, index + 1]));
   const places = (rows: Group[keyof Group]) => rows.map((row) => place_of.get(organizationOf(row)));
   const [row] = await db.execute(sql`
@@ -377,10 +379,10 @@ async function admitRequests(
       ${arrayOf(places(settlements))}::int[],
       ${arrayOf(settlements.map(({ admitted_at_us }) => admitted_at_us))}::bigint[],
       ${arrayOf(settlements.map(({ tokens }) => tokens))}::bigint[],
-      ${arrayOf(places(questions))}::int[],
-      ${arrayOf(questions.map(({ admission }) => admission?.limits.requests_per_minute))}::bigint[],
-      ${arrayOf(questions.map(({ admission }) => admission?.limits.tokens_per_minute))}::bigint[],
-      ${arrayOf(questions.map(({ admission }) => admission?.tokens))}::bigint[],
+      ${arrayOf(places(requests))}::int[],
+      ${arrayOf(requests.map(({ admission }) => admission?.limits.requests_per_minute))}::bigint[],
+      ${arrayOf(requests.map(({ admission }) => admission?.limits.tokens_per_minute))}::bigint[],
+      ${arrayOf(requests.map(({ admission }) => admission?.tokens))}::bigint[],
       ${time_us ?? null}::bigint
     )`);
   if (row === undefined) throw new Error('admit_requests gave no row');
@@ -397,12 +399,12 @@ function organizationOf({ organization_id }: { readonly organization_id: string 
   return organization_id;
 }
 
-function byOrganization(left: Question | Settlement, right: Question | Settlement): number {
+function byOrganization(left: WindowRequest | Settlement, right: WindowRequest | Settlement): number {
   if (left.organization_id === right.organization_id) return 0;
   return left.organization_id < right.organization_id ? -1 : 1;
 }
 
-function answerOf(row: AdmittedRow, index: number, asked_at_ms: number): Answer {
+function answerOf(row: AdmittedRow, index: number, asked_at_ms: number): WindowReply {
   const { outcomes, used_requests, used_tokens, requests_leave_us, tokens_leave_us, admitted_at_us } = row;
   const at = (numbers: ArrayLike<number>): number => {
     const number = numbers[index];

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { DatabaseState, ServedDatabase, ServingParts } from '../../src/store/database.ts';
 import { FairReader } from '../../src/usage/fair-reader.ts';
+import { auditedAt_ms } from './audit.ts';
 import { connectPostgres, type PgConnection, type PgDb } from './connection.ts';
 import { isAway } from './failures.ts';
 import { PostgresHistoryRuns } from './history-runs.ts';
@@ -69,6 +70,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
   readonly freeBytes = null;
   readonly isAway = isAway;
   readonly beginsHourlyRun: () => Promise<boolean>;
+  readonly auditedAt_ms: () => Promise<number | null>;
   readonly state: () => Promise<DatabaseState>;
   readonly #pools: Pools;
   readonly #lease: NodeLease;
@@ -123,6 +125,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
       await beforeWrite();
       return await beginRun(requests.db, 'hourly');
     };
+    this.auditedAt_ms = () => auditedAt_ms(requests.db);
   }
 
   /** Connects, and registers this process as a node. Rejects with the client's errors. */

@@ -31,7 +31,7 @@ interface Group extends Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micr
   readonly requests: number;
   readonly bucket: number | null;
   readonly status: number | null;
-  /** The 50th, 90th and 99th percentiles of the latencies; null without requests. */
+  /** The 50th, 90th and 99th percentiles of the latencies of answered requests; null without one. */
   readonly percentiles: readonly number[] | null;
 }
 
@@ -246,7 +246,8 @@ async function groupsOf(
       cost_micros: sum(row.cost_micros).mapWith(Number),
       percentiles: sql<
         readonly number[] | null
-      >`percentile_disc(ARRAY[0.5, 0.9, 0.99]) WITHIN GROUP (ORDER BY ${row.latency_ms})`,
+      >`percentile_disc(ARRAY[0.5, 0.9, 0.99]) WITHIN GROUP (ORDER BY ${row.latency_ms})
+        FILTER (WHERE ${row.status} = 200)`,
     })
     .from(row)
     .groupBy(sql`ROLLUP (${row.bucket}, ${row.status})`);

@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, getTableColumns, isNotNull, isNull, lt, or, 
 import type { Role } from '../../src/contract/roles.ts';
 import type {
   AccountRecords,
+  EndedSignIns,
   FoundOrganization,
   ListedProject,
   Member,
@@ -90,11 +91,7 @@ export class SqlAccountRecords implements AccountRecords {
     { email, name, deleted_at_ms }: Pick<User, 'email' | 'name'> & { readonly deleted_at_ms: number },
   ): Promise<void> {
     await this.#executor.transaction(async (transaction) => {
-      await transaction.delete(sessions).where(eq(sessions.user_id, user_id));
-      await transaction.delete(secondFactors).where(eq(secondFactors.user_id, user_id));
-      await transaction.delete(passkeys).where(eq(passkeys.user_id, user_id));
-      await transaction.delete(signInAccounts).where(eq(signInAccounts.user_id, user_id));
-      await transaction.delete(verifications).where(eq(verifications.value, user_id));
+      await deleteSignIns(transaction, user_id);
       await transaction.delete(alertRecipients).where(eq(alertRecipients.user_id, user_id));
       await transaction
         .update(users)
@@ -103,7 +100,6 @@ export class SqlAccountRecords implements AccountRecords {
           name,
           email_verified: false,
           is_operator: false,
-          has_second_factor: false,
           updated_at_ms: deleted_at_ms,
           deleted_at_ms,
         })
@@ -111,22 +107,8 @@ export class SqlAccountRecords implements AccountRecords {
     });
   }
 
-  async deleteSecondFactor(user_id: string): Promise<boolean> {
-    await this.#executor.delete(secondFactors).where(eq(secondFactors.user_id, user_id));
-    const having = await this.#executor
-      .update(users)
-      .set({ has_second_factor: false })
-      .where(and(eq(users.id, user_id), eq(users.has_second_factor, true)))
-      .returning({ id: users.id });
-    return having.length > 0;
-  }
-
-  async deletePasskeys(user_id: string): Promise<number> {
-    const deleted = await this.#executor
-      .delete(passkeys)
-      .where(eq(passkeys.user_id, user_id))
-      .returning({ id: passkeys.id });
-    return deleted.length;
+  deleteSignIns(user_id: string): Promise<EndedSignIns> {
+    return this.#executor.transaction((transaction) => deleteSignIns(transaction, user_id));
   }
 
   async renameUser(user_id: string, name: string): Promise<void> {
@@ -439,4 +421,22 @@ function is({ organization_id, user_id }: MemberRef) {
 export function isProjectOfMember(user_id: string) {
   return sql`${projects.organization_id} IN (SELECT ${members.organization_id} FROM ${members}
     WHERE ${members.user_id} = ${sql.param(user_id, members.user_id)})`;
+}
+
+async function deleteSignIns(transaction: Executor, user_id: string): Promise<EndedSignIns> {
+  const removed = await transaction
+    .delete(passkeys)
+    .where(eq(passkeys.user_id, user_id))
+    .returning({ id: passkeys.id });
+  await transaction.delete(signInAccounts).where(eq(signInAccounts.user_id, user_id));
+  await transaction.delete(secondFactors).where(eq(secondFactors.user_id, user_id));
+  const had = await transaction
+    .update(users)
+    .set({ has_second_factor: false })
+    .where(and(eq(users.id, user_id), eq(users.has_second_factor, true)))
+    .returning({ id: users.id });
+  await transaction.delete(verifications).where(eq(verifications.value, user_id));
+  // After the passkeys: a sign-in by one of them looks for it again once its session is there.
+  await transaction.delete(sessions).where(eq(sessions.user_id, user_id));
+  return { passkeys: removed.length, had_second_factor: had.length > 0 };
 }

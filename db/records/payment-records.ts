@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, isNotNull, min, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, exists, inArray, isNotNull, min, or, type SQL, sql } from 'drizzle-orm';
 import type {
   EventDecision,
   EventSubject,
@@ -134,6 +134,35 @@ export class SqlPaymentRecords implements PaymentRecords {
       .where(outcome === undefined ? undefined : eq(paymentEvents.outcome, outcome))
       .orderBy(desc(paymentEvents.received_at_ms), desc(paymentEvents.event_id))
       .limit(limit);
+  }
+
+  async eventsOf(organization_id: string, limit: number): Promise<KeptEvent[]> {
+    const itsPayment = this.#executor
+      .select({ id: payments.id })
+      .from(payments)
+      .where(
+        and(
+          eq(payments.provider, paymentEvents.provider),
+          eq(payments.external_id, paymentEvents.payment_external_id),
+          eq(payments.organization_id, organization_id),
+        ),
+      );
+    return await this.#executor
+      .select()
+      .from(paymentEvents)
+      .where(or(eq(paymentEvents.organization_id, organization_id), exists(itsPayment)))
+      .orderBy(desc(paymentEvents.received_at_ms), desc(paymentEvents.event_id))
+      .limit(limit);
+  }
+
+  async countEvents(outcome: KeptOutcome): Promise<number> {
+    const found = await firstRow(
+      this.#executor
+        .select({ number: count() })
+        .from(paymentEvents)
+        .where(eq(paymentEvents.outcome, outcome)),
+    );
+    return found?.number ?? 0;
   }
 
   async returnEvents(

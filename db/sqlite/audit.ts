@@ -128,6 +128,11 @@ export function auditedWholeAt_ms(db: Db): number | null {
   return checkpointOf(db.$client)?.checked_whole_at_ms ?? null;
 }
 
+/** Returns the time of the last clean `continueAudit`; null for never. */
+export function auditedAt_ms(db: Db): number | null {
+  return checkpointOf(db.$client)?.checked_at_ms ?? null;
+}
+
 function reportOf(
   client: Database,
   start: AuditStart,

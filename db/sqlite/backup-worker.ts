@@ -1,19 +1,19 @@
 import { threadFailure } from '../../src/problems/causes.ts';
-import { writeBackup } from './write-backup.ts';
+import { type BackupOptions, writeBackup } from './write-backup.ts';
 
 declare const self: Worker;
 
 /** The task of a backup thread. */
-export interface BackupTask {
+export interface BackupTask extends BackupOptions {
   /** The database's file. */
   readonly database: string;
   /** The backup's path. */
   readonly file: string;
 }
 
-self.onmessage = async ({ data: { database, file } }: MessageEvent<BackupTask>) => {
+self.onmessage = async ({ data: { database, file, ...options } }: MessageEvent<BackupTask>) => {
   self.postMessage(
-    await writeBackup(database, file).then(
+    await writeBackup(database, file, options).then(
       () => 'done',
       (error: unknown) => threadFailure(error),
     ),

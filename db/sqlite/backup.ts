@@ -60,6 +60,11 @@ export function backupTime_ms(name: string): number | null {
   return found === null ? null : Date.parse(`${found[1]}:${found[2]}:${found[3]}`);
 }
 
+/** Returns false for a name with a time ahead of the clock, such as after the clock was set back. */
+export function isOfPast(name: string, now_ms: number): boolean {
+  return (backupTime_ms(name) ?? Number.POSITIVE_INFINITY) <= now_ms;
+}
+
 /** Returns the names of the directory's backups of that kind, oldest first. */
 export function backupNames(directory: string, kind: BackupKind = 'copy'): readonly string[] {
   return readdirSync(directory)
@@ -67,13 +72,27 @@ export function backupNames(directory: string, kind: BackupKind = 'copy'): reado
     .sort();
 }
 
-/** Removes all but the newest backups of that kind, and unfinished files of killed processes. */
-export function removeOldBackups(directory: string, kept = BACKUPS_KEPT, kind: BackupKind = 'copy'): void {
-  const unfinished = readdirSync(directory).filter(
-    (name) => UNFINISHED_ENDS.test(name) && isOfKind(name.replace(UNFINISHED_ENDS, ''), kind),
-  );
-  for (const name of [...unfinished, ...backupNames(directory, kind).slice(0, -kept)]) {
-    rmSync(join(directory, name), { force: true, recursive: true });
+/**
+ * Removes all but the newest backups of that kind. Names ahead of the clock stay and are not counted, because they would
+ * push out each new backup while the clock is behind them.
+ */
+export function removeOldBackups(
+  directory: string,
+  now_ms: number,
+  { kept = BACKUPS_KEPT, kind = 'copy' }: { readonly kept?: number; readonly kind?: BackupKind } = {},
+): void {
+  const counted = backupNames(directory, kind).filter((name) => isOfPast(name, now_ms));
+  for (const name of counted.slice(0, -kept)) rmSync(join(directory, name), { force: true });
+}
+
+/**
+ * Removes the unfinished backups of that kind that killed processes left, whose space the next backup may need. The
+ * caller has no such backup in progress; `tds backup` writes under names of its own.
+ */
+export function removeUnfinishedBackups(directory: string, kind: BackupKind): void {
+  for (const name of readdirSync(directory)) {
+    const is_unfinished = UNFINISHED_ENDS.test(name) && isOfKind(name.replace(UNFINISHED_ENDS, ''), kind);
+    if (is_unfinished) rmSync(join(directory, name), { force: true, recursive: true });
   }
 }
 

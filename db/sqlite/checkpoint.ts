@@ -8,12 +8,14 @@ const AUTOCHECKPOINT_PAGES = 1_000;
 /** Four times that limit. A commit copies such a log in some ten milliseconds, but needs seconds for gigabytes. */
 const LARGE_BYTES = 16 * 1_024 * 1_024;
 const LOOK_EVERY_MS = 1_000;
+/** The looks after a failure without a new try. Its cause, such as a full disk, does not pass within seconds. */
+const LOOKS_AFTER_FAILURE = 60;
 
 /** Options of the checkpoints. */
 export interface CheckpointOptions {
   /** Called when the log is large, because something reads the database for long. */
   readonly onLarge: (bytes: number) => void;
-  /** Called with the error if no thread could copy the log. Commits then copy it, however long that takes. */
+  /** Called with the error of each failed copy. Until the next try commits copy the log, however long that takes. */
   readonly onFailure: (error: Error) => void;
   readonly look_every_ms?: number;
 }
@@ -28,6 +30,8 @@ export function startCheckpoints(db: Db, options: CheckpointOptions): () => Prom
   const autocheckpoint = (pages: number) => db.$client.run(`PRAGMA wal_autocheckpoint = ${pages}`);
   let copying: { readonly worker: Worker; readonly ended: Promise<void> } | undefined;
 
+  let looks_to_skip = 0;
+
   const copy = async (worker: Worker): Promise<void> => {
     autocheckpoint(0);
     const { promise, resolve } = Promise.withResolvers<Error | null>();
@@ -40,11 +44,15 @@ export function startCheckpoints(db: Db, options: CheckpointOptions): () => Prom
     copying = undefined;
     autocheckpoint(AUTOCHECKPOINT_PAGES);
     if (failure === null) return;
-    clearInterval(timer);
+    looks_to_skip = LOOKS_AFTER_FAILURE;
     options.onFailure(failure);
   };
 
   const look = () => {
+    if (looks_to_skip > 0) {
+      looks_to_skip -= 1;
+      return;
+    }
     const bytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     if (copying !== undefined || bytes <= LARGE_BYTES) return;
     options.onLarge(bytes);

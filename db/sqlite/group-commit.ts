@@ -151,9 +151,9 @@ export class GroupCommit {
     }
   }
 
-  /** Keeps the batch for another try, without jobs past their deadline. */
+  /** Keeps the batch for another try, without jobs past their deadline. No job came since `flush` took the batch. */
   #wait(batch: Job[], error: unknown, tried_ms: number): void {
-    this.#jobs = [...this.#lock.keep(batch, error, tried_ms), ...this.#jobs];
+    this.#jobs = this.#lock.keep(batch, error, tried_ms);
     if (this.#jobs.length === 0) this.#lock.reset();
     else this.#lock.retry(() => this.flush());
   }

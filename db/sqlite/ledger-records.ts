@@ -1,4 +1,4 @@
-import type { LedgerRecords, PaymentMovement } from '../../src/store/ledger-records.ts';
+import type { LedgerRecords, PaidMovement, PaymentMovement } from '../../src/store/ledger-records.ts';
 import type { SqliteLedger } from './sqlite-ledger.ts';
 import type { Access } from './transactions.ts';
 
@@ -12,7 +12,7 @@ export class SqliteLedgerRecords implements LedgerRecords {
     this.#access = access;
   }
 
-  topUp(movement: PaymentMovement): Promise<void> {
+  topUp(movement: PaidMovement): Promise<void> {
     return this.#access.write(() => this.#ledger.topUp(movement));
   }
 

@@ -188,7 +188,7 @@ function preparePayments(db: Db) {
       .set({
         credit_micros: sql`${organizations.credit_micros} + ${amount}`,
         paid_micros: sql`${organizations.paid_micros} + ${amount}`,
-        first_paid_at_ms: sql`min(coalesce(${organizations.first_paid_at_ms}, ${placeholder('at_ms')}), ${placeholder('at_ms')})`,
+        first_paid_at_ms: sql`min(coalesce(${organizations.first_paid_at_ms}, ${placeholder('paid_at_ms')}), ${placeholder('paid_at_ms')})`,
       })
       .where(ofOrganization)
       .prepare(),

@@ -71,7 +71,8 @@ export class SqliteMovementReader implements MovementReader {
         // `<> 'hold'` is written as in the partial index, so that SQLite uses it.
         `SELECT entry.kind, entry.id AS entry_id, entry.created_at_ms AS at_ms,
           entry.credit_delta_micros AS amount_micros, entry.kind = 'charge' AS charges, entry.project_id,
-          ${request} AS request_id, entry.payment_id, payments.provider
+          ${request} AS request_id, entry.payment_id, payments.provider,
+          payments.refunds_payment_id
         FROM ledger_entries AS entry
         ${holds}
         LEFT JOIN payments ON payments.id = entry.payment_id

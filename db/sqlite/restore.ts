@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { failedChecks } from '../../src/store/audit-report.ts';
@@ -14,8 +14,9 @@ import { schemaState } from './migrate.ts';
 import { newestEntry_ms } from './newest-time.ts';
 import { makePrivateFile } from './private-file.ts';
 
+const WRITE_AHEAD_LOG = '-wal';
 /** The suffixes of SQLite's files beside a database: the write-ahead log and its index. */
-const LOGS = ['-wal', '-shm'];
+const LOGS = [WRITE_AHEAD_LOG, '-shm'];
 
 /** The result of a restore. */
 export interface Restored {
@@ -55,6 +56,7 @@ async function unpack(backup: string, to: string): Promise<void> {
   const kind = kindOfFile(backup);
   if (kind === 'other')
     throw new BackupRefused(`${backup} is no backup: name a file that "tds backup" wrote.`);
+  if (kind === 'database') requireNoLog(backup);
   try {
     await (kind === 'compressed' ? decompressFile(backup, to) : copyFileInto(backup, to));
   } catch (error) {
@@ -63,6 +65,16 @@ async function unpack(backup: string, to: string): Promise<void> {
     throw new BackupRefused(damaged(backup), { cause: error });
   }
   if (!hasAllPages(to)) throw new BackupRefused(damaged(backup));
+}
+
+/** Throws for a database that was not closed: its newest commits are in its write-ahead log only. */
+function requireNoLog(file: string): void {
+  // SQLite keeps the log beside the file itself, not beside a link to it.
+  const log = statSync(realpathSync(file) + WRITE_AHEAD_LOG, { throwIfNoEntry: false });
+  if (log === undefined || log.size === 0) return;
+  throw new BackupRefused(
+    `${file} has a write-ahead log beside it, which a restore would lose: put both into an empty data directory as tds.sqlite and tds.sqlite-wal, or use "tds backup".`,
+  );
 }
 
 function damaged(backup: string): string {

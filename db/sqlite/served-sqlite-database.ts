@@ -2,6 +2,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { withCauses } from '../../src/errors/error-causes.ts';
 import type { DatabaseState, ServedDatabase, ServingParts } from '../../src/store/database.ts';
 import { FairReader } from '../../src/usage/fair-reader.ts';
+import { auditedAt_ms } from './audit.ts';
 import { startCheckpoints } from './checkpoint.ts';
 import { type Db, neverWait } from './connection.ts';
 import { GroupCommit, type GroupCommitOptions, isDiskFull, WriteQueueFull } from './group-commit.ts';
@@ -73,6 +74,8 @@ export class ServedSqliteDatabase implements ServedDatabase {
   /** Always true, because the data directory's lock proves that no other process serves. */
   readonly beginsHourlyRun = () => Promise.resolve(true);
 
+  readonly auditedAt_ms = () => Promise.resolve(auditedAt_ms(this.db));
+
   startUpkeep(): void {
     const { log, report } = this.parts;
     // The start's writes may wait for another process, because nobody is served yet.
@@ -81,7 +84,7 @@ export class ServedSqliteDatabase implements ServedDatabase {
       onLarge: (bytes) => log.warn('another process reads the database for long: its log grows', { bytes }),
       onFailure: (error) => {
         report('checkpoint', error);
-        log.error("the database's log cannot be copied in a thread: requests wait for it");
+        log.error("the database's log cannot be copied in a thread: requests wait for it, until a later try");
       },
     });
   }

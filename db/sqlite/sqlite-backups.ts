@@ -1,10 +1,25 @@
 import { Database } from 'bun:sqlite';
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { systemErrorCode } from '../../src/errors/system-error-code.ts';
+import { OWNER_ONLY_FILE } from '../../src/files/file-permissions.ts';
 import type { BackupFile, Backups } from '../../src/store/backups.ts';
-import { backupName, backupNames, backupTime_ms, removeOldBackups } from './backup.ts';
+import {
+  backupName,
+  backupNames,
+  backupTime_ms,
+  isOfPast,
+  removeOldBackups,
+  removeUnfinishedBackups,
+} from './backup.ts';
 import { BackupThread } from './backup-thread.ts';
 import { schemaVersion } from './migrate.ts';
+
+/** The file beside the backups that has the name of the last one that was copied off the machine. */
+const COPIED_FILE = 'copied-off';
+
+/** The newest copy of books that are not right. It counts as no backup, and pushes none out. */
+const UNSOUND_FILE = 'unsound.sqlite.zst';
 
 /** Backups of a database file in one directory, with their times in their names. At most `kept` remain. */
 export class SqliteBackups implements Backups {
@@ -20,20 +35,43 @@ export class SqliteBackups implements Backups {
     return newestBackup(this.directory, now_ms);
   }
 
-  async make(now_ms: number): Promise<string> {
+  async make(now_ms: number): Promise<void> {
+    removeUnfinishedBackups(this.directory, 'compressed');
     const file = join(this.directory, backupName(now_ms, this.#schemaVersion(), 'compressed'));
-    this.#running = new BackupThread({ database: this.database, file });
+    this.#running = new BackupThread({
+      database: this.database,
+      file,
+      unsound: join(this.directory, UNSOUND_FILE),
+    });
     try {
       await this.#running.written();
     } finally {
       this.#running = undefined;
     }
-    removeOldBackups(this.directory, this.kept, 'compressed');
-    return file;
+    removeOldBackups(this.directory, now_ms, { kept: this.kept, kind: 'compressed' });
+  }
+
+  uncopied(now_ms: number): string | null {
+    const name = newestName(this.directory, now_ms);
+    // Names are compared, not times: after a clock that went back, an older time is a newer backup.
+    return name === null || name === this.#copied() ? null : join(this.directory, name);
+  }
+
+  noteCopied(path: string): void {
+    writeFileSync(join(this.directory, COPIED_FILE), basename(path), { mode: OWNER_ONLY_FILE });
   }
 
   stop(): void {
     this.#running?.stop();
+  }
+
+  #copied(): string | null {
+    try {
+      return readFileSync(join(this.directory, COPIED_FILE), 'utf8');
+    } catch (error) {
+      if (systemErrorCode(error) === 'ENOENT') return null;
+      throw error;
+    }
   }
 
   #schemaVersion(): number {
@@ -48,9 +86,11 @@ export class SqliteBackups implements Backups {
 
 /** Returns the directory's newest compressed backup up to now; null for none. */
 export function newestBackup(directory: string, now_ms: number): BackupFile | null {
-  for (const name of backupNames(directory, 'compressed').toReversed()) {
-    const at_ms = backupTime_ms(name);
-    if (at_ms !== null && at_ms <= now_ms) return { at_ms, bytes: statSync(join(directory, name)).size };
-  }
-  return null;
+  const name = newestName(directory, now_ms);
+  const at_ms = name === null ? null : backupTime_ms(name);
+  return name === null || at_ms === null ? null : { at_ms, bytes: statSync(join(directory, name)).size };
+}
+
+function newestName(directory: string, now_ms: number): string | null {
+  return backupNames(directory, 'compressed').findLast((name) => isOfPast(name, now_ms)) ?? null;
 }

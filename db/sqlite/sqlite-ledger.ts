@@ -1,7 +1,7 @@
 import { requireMicros } from '../../src/contract/money.ts';
 import { HoldNotOpen, RefundExceedsPayments, UnknownAccount } from '../../src/ledger/errors.ts';
 import type { Hold, HoldRefusal, HoldRequest, HoldResult } from '../../src/store/hold.ts';
-import type { PaymentMovement } from '../../src/store/ledger-records.ts';
+import type { PaidMovement, PaymentMovement } from '../../src/store/ledger-records.ts';
 import { monthOf } from '../../src/time/month.ts';
 import type { Db } from './connection.ts';
 import { type LedgerStatements, prepareLedger } from './ledger-statements.ts';
@@ -79,10 +79,10 @@ export class SqliteLedger {
   }
 
   /** Implements `LedgerRecords.topUp`. Throws `UnknownAccount`, and SQLite's constraint error for a known payment. */
-  topUp(movement: PaymentMovement): void {
+  topUp(movement: PaidMovement): void {
     requireMicros(movement.amount_micros, 1);
     if (this.#statements.insertTopUp.get({ ...movement }) === undefined) throw unknownOrganization(movement);
-    this.#statements.addPaid.run({ ...movement });
+    this.#statements.addPaid.run({ paid_at_ms: movement.at_ms, ...movement });
   }
 
   /**

@@ -29,12 +29,22 @@ export function removeUnfinished(file: string): void {
   for (const path of [folder, compressed]) rmSync(path, { force: true, recursive: true, maxRetries: 3 });
 }
 
+/** The options of a backup. */
+export interface BackupOptions {
+  /** The path for a backup whose books are not right, which replaces an earlier one there; without it none is kept. */
+  readonly unsound?: string;
+}
+
 /**
  * Writes a backup of the database to a new file. One read transaction copies it, so that others can write. It is
  * checked, compressed, read back and flushed to disk before it gets its name. It overwrites nothing, and a failed
- * backup leaves no file. Rejects with `BackupRefused`, and with the errors of SQLite and the file system.
+ * backup leaves no file but `unsound`. Rejects with `BackupRefused`, and with the errors of SQLite and the file system.
  */
-export async function writeBackup(database: string, file: string): Promise<void> {
+export async function writeBackup(
+  database: string,
+  file: string,
+  { unsound }: BackupOptions = {},
+): Promise<void> {
   const { folder, copy, compressed } = unfinishedFiles(file);
   removeUnfinished(file);
   try {
@@ -45,20 +55,28 @@ export async function writeBackup(database: string, file: string): Promise<void>
     } finally {
       client.close();
     }
-    requireSound(copy);
+    const broken = brokenChecks(copy);
+    const is_sound = broken.length === 0;
+    const said = `The database is not sound (${broken.join(', ')}), so that no backup was made of it: run "tds audit".`;
+    if (!is_sound && unsound === undefined) throw new BackupRefused(said);
     makePrivateFile(compressed);
     await compressFile(copy, compressed);
     if ((await hashOf(copy)) !== (await hashOfCompressed(compressed)))
       throw new BackupRefused('What was written cannot be read back as it was: check the disk.');
-    giveName(compressed, file);
+    if (is_sound) giveName(compressed, file);
+    else if (unsound !== undefined) renameSync(compressed, unsound);
     reachDisk(dirname(file));
+    if (!is_sound) throw new BackupRefused(`${said} ${unsound} has what is there.`);
   } finally {
     removeUnfinished(file);
   }
 }
 
-/** Throws `BackupRefused` unless the file is whole, has this program's schema, and its books balance. */
-function requireSound(path: string): void {
+/**
+ * Returns the checks of the books that fail. Throws `BackupRefused` unless the file is whole and has this program's
+ * schema.
+ */
+function brokenChecks(path: string): readonly string[] {
   const db = openReadOnly(path);
   try {
     if (schemaState(db.$client) !== 'current') throw new SchemaRefused('has another schema');
@@ -70,12 +88,7 @@ function requireSound(path: string): void {
         `The database has the ${foreign}, which no version of this program made, so that no backup was made of it: drop it.`,
       );
     }
-    const { checks } = runAudit(db);
-    const broken = failedChecks(checks).map(({ name }) => name);
-    if (broken.length > 0)
-      throw new BackupRefused(
-        `The database is not sound (${broken.join(', ')}), so that no backup was made of it: run "tds audit".`,
-      );
+    return failedChecks(runAudit(db).checks).map(({ name }) => name);
   } finally {
     db.$client.close();
   }

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { errorMessage, excerpt } from '../../src/errors/error-message.ts';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { IS_UNPACKED, PROJECT_ROOT, projectFile } from '../../src/files/project-root.ts';
 import { AddonUnavailable } from '../errors.ts';
@@ -80,9 +81,20 @@ function linkFlags(library: LlamaLibrary): string[] {
   ];
 }
 
+/** Resolves as `work` does. Every reason of a rejection becomes `AddonUnavailable`, so that `llama` can serve. */
+async function orUnavailable<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof AddonUnavailable) throw cause;
+    throw new AddonUnavailable(`The addon cannot be built (${excerpt(errorMessage(cause))}).`, { cause });
+  }
+}
+
 async function runCompiler(compiler: string, flags: readonly string[]): Promise<void> {
   const run = Bun.spawn([compiler, ...flags], { stdout: 'pipe', stderr: 'pipe' });
   const [errors, code] = await Promise.all([new Response(run.stderr).text(), run.exited]);
+  if (run.signalCode !== null) throw new Error(`The C++ compiler was ended by ${run.signalCode}`);
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }
 
@@ -108,15 +120,26 @@ async function compileObjects(
  * Compiles and links the addon's sources, except those in `without`, and more of the caller's, to a file of `directory`.
  * Resolves with its path. Rejects with `AddonUnavailable`.
  */
-export async function compileSources(
+export function compileSources(
   directory: string,
   file: string,
   library: LlamaLibrary,
-  given: {
-    readonly flags: readonly string[];
-    readonly without?: readonly string[];
-    readonly more?: readonly string[];
-  },
+  given: SourceOptions,
+): Promise<string> {
+  return orUnavailable(() => compile(directory, file, library, given));
+}
+
+interface SourceOptions {
+  readonly flags: readonly string[];
+  readonly without?: readonly string[];
+  readonly more?: readonly string[];
+}
+
+async function compile(
+  directory: string,
+  file: string,
+  library: LlamaLibrary,
+  given: SourceOptions,
 ): Promise<string> {
   const { flags, without = [], more = [] } = given;
   const compiler = requireCompiler();
@@ -166,11 +189,8 @@ async function sync(path: string): Promise<void> {
  * moved away if it is empty or `is_broken` is set.
  */
 async function buildInPlace(target: string, library: LlamaLibrary, is_broken: boolean): Promise<void> {
-  const directory = await mkdir(BUILD_DIRECTORY, { recursive: true })
-    .then(() => mkdtemp(join(BUILD_DIRECTORY, 'build-')))
-    .catch((cause: unknown) => {
-      throw new AddonUnavailable(`The addon cannot be built in ${BUILD_DIRECTORY}.`, { cause });
-    });
+  await mkdir(BUILD_DIRECTORY, { recursive: true });
+  const directory = await mkdtemp(join(BUILD_DIRECTORY, 'build-'));
   try {
     const built = join(directory, 'built');
     await mkdir(built);
@@ -195,30 +215,42 @@ async function moveAway(target: string, directory: string): Promise<void> {
   });
 }
 
+/** The builds under way, and those that a compiler refused: the same sources would take as long to fail again. */
 const builds = new Map<string, Promise<void>>();
 
-async function buildOnce(
+function buildOnce(
   target: string,
   library: LlamaLibrary,
   onBuild: () => void,
   is_broken: boolean,
 ): Promise<void> {
+  const begun = builds.get(target);
+  if (begun !== undefined) return begun;
+  // A compiler may be installed meanwhile, so its lack is no failed build.
+  requireCompiler();
   onBuild();
-  const build = builds.get(target) ?? buildInPlace(target, library, is_broken);
+  const build = orUnavailable(() => buildInPlace(target, library, is_broken));
   builds.set(target, build);
-  try {
-    await build;
-  } finally {
-    builds.delete(target);
-  }
+  build.then(
+    () => builds.delete(target),
+    (error) => {
+      // Only the compiler's own refusal has no other cause. A full disk or a lack of memory passes.
+      if (error instanceof AddonUnavailable && error.cause !== undefined) builds.delete(target);
+    },
+  );
+  return build;
 }
 
 /**
  * Returns the addon for a device: the one beside llama.cpp's libraries, or a compiled one. `onBuild` is called before
- * it is compiled, which takes a while. An executable never builds. Throws `AddonUnavailable` with the missing part (a
- * prebuilt llama.cpp, a compiler) or the compiler's errors.
+ * it is compiled, which takes a while. Sources that the compiler refused are not compiled again by this process. An executable never builds. Throws
+ * `AddonUnavailable` with the missing part (a prebuilt llama.cpp, a compiler), the compiler's errors, or the system's.
  */
-export async function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
+export function buildAddon(gpu: Gpu, onBuild: () => void = () => {}): Promise<BuiltAddon> {
+  return orUnavailable(() => findOrBuild(gpu, onBuild));
+}
+
+async function findOrBuild(gpu: Gpu, onBuild: () => void): Promise<BuiltAddon> {
   const library = requireLibrary(gpu);
   const prebuilt = join(library.directory, ADDON_FILE);
   if (isWritten(prebuilt)) return { path: prebuilt, library, is_prebuilt: true };
@@ -245,8 +277,11 @@ export async function addonState(library: LlamaLibrary): Promise<AddonState> {
 }
 
 /** Rebuilds an addon that cannot be loaded. Throws as `buildAddon` does, and then keeps the old one. */
-export function rebuildAddon({ path, library }: BuiltAddon, onBuild: () => void = () => {}): Promise<void> {
-  return buildOnce(dirname(path), library, onBuild, true);
+export async function rebuildAddon(
+  { path, library }: BuiltAddon,
+  onBuild: () => void = () => {},
+): Promise<void> {
+  await buildOnce(dirname(path), library, onBuild, true);
 }
 
 if (import.meta.main) {

@@ -1,5 +1,8 @@
 import { availableParallelism } from 'node:os';
 
+/** The largest number of computing threads: ggml's own (`GGML_MAX_N_THREADS`). */
+export const THREADS_MAX = 512;
+
 /** Threads that compute while other work needs the machine, and while none does. */
 export interface ComputingThreads {
   readonly fewest: number;
@@ -17,6 +20,7 @@ export function computingThreads(
   platform: NodeJS.Platform = process.platform,
 ): ComputingThreads {
   if (threads) return { fewest: threads, most: threads };
-  const fewest = Math.max(1, cores - 1);
-  return { fewest, most: platform === 'linux' ? cores : fewest };
+  const all = Math.min(cores, THREADS_MAX);
+  const fewest = Math.max(1, all - 1);
+  return { fewest, most: platform === 'linux' ? all : fewest };
 }

@@ -7,6 +7,7 @@ import { createAddonEvaluator } from './addon/addon-evaluator.ts';
 import { createAddonTokenizer } from './addon/addon-tokenizer.ts';
 import { EVALUATOR_NAMES, type EvaluatorChoice, type EvaluatorName } from './evaluator-names.ts';
 import { loadLlamaEvaluator, loadLlamaTokenizer } from './llama/load-model.ts';
+import { loadInTurn } from './loading-queue.ts';
 
 /** Options of a vocabulary. A process has one backend, so `gpu` is the same as for the weights. */
 export interface TokenizerOptions {
@@ -42,13 +43,13 @@ export interface RegisteredEvaluator {
 const EVALUATORS: Readonly<Record<EvaluatorName, RegisteredEvaluator>> = {
   addon: {
     openTokenizer: ({ weights, ...options }) =>
-      createAddonTokenizer({ ...options, model_path: weights.first }),
+      loadInTurn(() => createAddonTokenizer({ ...options, model_path: weights.first })),
     openEvaluator: ({ weights, ...options }) =>
-      createAddonEvaluator({ ...options, model_path: weights.first }),
+      loadInTurn(() => createAddonEvaluator({ ...options, model_path: weights.first })),
   },
   llama: {
-    openTokenizer: ({ weights, gpu }) => loadLlamaTokenizer(weights, gpu),
-    openEvaluator: ({ weights, ...options }) => loadLlamaEvaluator(weights, options),
+    openTokenizer: ({ weights, gpu }) => loadInTurn(() => loadLlamaTokenizer(weights, gpu)),
+    openEvaluator: ({ weights, ...options }) => loadInTurn(() => loadLlamaEvaluator(weights, options)),
   },
 };
 

@@ -13,7 +13,14 @@ import type {
   Tokenizer,
 } from './profile.ts';
 import { QuestionTexts, type TokensOf } from './question-texts.ts';
-import { leftOut, logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
+import {
+  leftOut,
+  logitsByReading,
+  type RequestPlan,
+  recordRoom,
+  sharedPlans,
+  sharedTokens,
+} from './readings.ts';
 import { type RecordTexts, readRecord, recordTokens } from './record.ts';
 import { optionText, type TextReader, text } from './render.ts';
 import { cutMiddle } from './shorten.ts';
@@ -165,7 +172,7 @@ class CodesV1 implements PromptProfile {
     const opening = [...this.#frame.head, ...tokensOf(opening_text)];
     const branches = await slices.map(listed, (question, index) => {
       const branch = this.#branch(question, tokensOf);
-      return { branch, room: this.#room(opening.length + branch.tokens.length, index, context_tokens) };
+      return { branch, room: recordRoom(opening.length + branch.tokens.length, context_tokens, index) };
     });
     const record = recordTokens(record_texts, tokensOf);
     const plans = sharedPlans(opening, record.tokens, branches, context_tokens);
@@ -197,7 +204,7 @@ class CodesV1 implements PromptProfile {
       const opening = [...this.#frame.head, ...tokensOf(question.opening)];
       const branches = question.listed.map((listed) => this.#branch(listed, tokensOf));
       const longest = Math.max(...branches.map((branch) => branch.tokens.length));
-      const room = this.#room(opening.length + longest, index, context_tokens);
+      const room = recordRoom(opening.length + longest, context_tokens, index);
       const read = cutMiddle(record.tokens, room);
       const first_reading = CONSISTENT_READINGS * index;
       const numbers = (from: number) => branches.map((_, order) => first_reading + from + order);
@@ -269,17 +276,6 @@ class CodesV1 implements PromptProfile {
       text: [asked, ...lines, 'Answer with the code of one option.'].join('\n'),
       labels: inOrder(codes, order),
     };
-  }
-
-  /** Returns the tokens left for a record beside `used` others. */
-  #room(used: number, index: number, context_tokens: number): number {
-    if (used > context_tokens) {
-      throw new PlanRejected(
-        `The question needs ${used} tokens, more than the ${context_tokens} that the model can read at once.`,
-        index,
-      );
-    }
-    return context_tokens - used;
   }
 
   /**

@@ -1,5 +1,4 @@
 import type { Question, QuestionType } from '../../src/questions/question.ts';
-import { PlanRejected } from '../errors.ts';
 import { Slices } from '../slices.ts';
 import { withConsistentReadings } from './consistent-readings.ts';
 import { hiddenState, stateTokens, withStateTokens } from './hidden-state.ts';
@@ -7,7 +6,14 @@ import type { Branch, PlanLogits } from './plan.ts';
 import { planTokens } from './plan.ts';
 import type { DecisionInput, PromptProfile, RegisteredProfile, RequestPlans, Tokenizer } from './profile.ts';
 import { QuestionTexts, type ReadingTexts, type TokensOf } from './question-texts.ts';
-import { leftOut, logitsByReading, type RequestPlan, sharedPlans, sharedTokens } from './readings.ts';
+import {
+  leftOut,
+  logitsByReading,
+  type RequestPlan,
+  recordRoom,
+  sharedPlans,
+  sharedTokens,
+} from './readings.ts';
 import { type RecordTokens, readRecord, recordTokens } from './record.ts';
 import { optionText, type TextReader } from './render.ts';
 import { cutMiddle } from './shorten.ts';
@@ -88,18 +94,6 @@ function answeredOptions(opening: readonly number[], options: readonly (readonly
   return { tokens: [...opening, ...answered.flat()], reads };
 }
 
-/** Returns the tokens left for a record. Throws `PlanRejected` if question `index` alone does not fit. */
-function recordRoom(used: number, context_tokens: number, index: number): number {
-  const room = context_tokens - 1 - used;
-  if (room < 0) {
-    throw new PlanRejected(
-      `The question needs ${used + 1} tokens, more than the ${context_tokens} that the model can read at once.`,
-      index,
-    );
-  }
-  return room;
-}
-
 function fastPlans(
   record: readonly number[],
   asked: readonly TokenizedQuestion[],
@@ -107,7 +101,7 @@ function fastPlans(
 ): readonly RequestPlan[] {
   const branches = asked.map(({ branch }, index) => ({
     branch,
-    room: recordRoom(branch.tokens.length, context_tokens, index),
+    room: recordRoom(1 + branch.tokens.length, context_tokens, index),
   }));
   return sharedPlans([RECORD], record, branches, context_tokens);
 }
@@ -118,7 +112,7 @@ function consistentPlans(
   context_tokens: number,
 ): RequestPlans {
   const planned = asked.map(({ head, branch }, index) => {
-    const room = recordRoom(head.length + branch.tokens.length, context_tokens, index);
+    const room = recordRoom(head.length + 1 + branch.tokens.length, context_tokens, index);
     const read = cutMiddle(record.tokens, room);
     return {
       plan: { prefix: [...head, RECORD, ...read], branches: [branch], readings: [index] },
@@ -192,7 +186,8 @@ export const MARKERS_V1: RegisteredProfile = {
     Object.entries(MARKERS_V1_TOKENS).every(
       ([text, id]) => vocabulary.texts[id] === text && vocabulary.special.has(id),
     ),
-  // The pinned scores were made without it, and change too much with it.
+  // For the `llama` evaluator only; the addon chooses by itself. The pinned scores were made without it. With it, the
+  // same weights in 32 bits are up to .005 off, the whole tolerance.
   flash_attention: false,
   make: ({ tokenizer, vocabulary }) =>
     Promise.resolve(withConsistentReadings(markersV1(tokenizer, stateTokens(vocabulary.texts.length)))),

@@ -98,7 +98,7 @@ export interface PromptedModel {
 export interface RegisteredProfile {
   /** Returns true if the profile serves models with this vocabulary. */
   fits(vocabulary: Vocabulary): boolean;
-  /** `auto` saves memory on long contexts; false if scores are pinned to fractions of a logit. */
+  /** For `llama`: `auto` saves memory on long contexts; false if scores are pinned to fractions of a logit. */
   readonly flash_attention: 'auto' | false;
   /** Rejects with an `Error` with the reason if the model cannot be asked. */
   make(model: PromptedModel): Promise<PromptProfile>;

@@ -1,3 +1,4 @@
+import { PlanRejected } from '../errors.ts';
 import type { Branch, Plan, PlanLogits } from './plan.ts';
 import { cutMiddle, readableTokens } from './shorten.ts';
 
@@ -29,6 +30,15 @@ export function logitsByReading(
 export interface RoomedBranch {
   readonly branch: Branch;
   readonly room: number;
+}
+
+/** Returns the tokens left for a record beside `used` others. Throws `PlanRejected` if they alone are too many. */
+export function recordRoom(used: number, context_tokens: number, index: number): number {
+  if (used <= context_tokens) return context_tokens - used;
+  throw new PlanRejected(
+    `The question needs ${used} tokens, more than the ${context_tokens} that the model can read at once.`,
+    index,
+  );
 }
 
 /**

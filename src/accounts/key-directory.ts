@@ -37,6 +37,8 @@ export interface KeyReference {
    * reference can have an idempotency key; without it, none is used.
    */
   readonly client_secret?: string;
+  /** Returns false once the member may not use the key any more; for calls that go on after they were let in. */
+  readonly mayStillUse?: () => Promise<boolean>;
 }
 
 interface CacheEntry {
@@ -60,32 +62,33 @@ function shortHash(hash: string): number {
 export class KeyDirectory {
   readonly #records: LookedUpKeys;
   readonly #clock: Clock;
-  readonly #cacheSizeMax: number;
+  readonly #cache_size_max: number;
   /** The entry that was read longest ago is first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
   /** The number of calls of `invalidate`. A lookup that began before the latest call is not cached. */
   #invalidations = 0;
   /** The hash prefixes of all keys read so far, including revoked ones. Numbers take little memory. */
-  readonly #shortHashes = new Set<number>();
+  readonly #short_hashes = new Set<number>();
   #last_row = 0;
   #new_keys_read_at_ms = Number.NEGATIVE_INFINITY;
   /** The read of new keys that is running; all concurrent callers wait for it. */
-  #readingNewKeys: Promise<void> | undefined;
-  readonly #lastUsed = new Map<string, number>();
+  #reading_new_keys: Promise<void> | undefined;
+  readonly #last_used = new Map<string, number>();
   /** The flush that has not committed yet. It includes the uses noted before its commit. */
   #flushing: Promise<void> | undefined;
 
-  constructor(records: LookedUpKeys, clock: Clock, cacheSizeMax: number = CACHE_SIZE_MAX) {
+  constructor(records: LookedUpKeys, clock: Clock, cache_size_max: number = CACHE_SIZE_MAX) {
     this.#records = records;
     this.#clock = clock;
-    this.#cacheSizeMax = cacheSizeMax;
+    this.#cache_size_max = cache_size_max;
   }
 
   /**
    * Returns the caller of an active key, by its secret or by reference. Null when the key is unknown, expired or
-   * revoked, or its project archived. Rejects as the store does.
+   * revoked, its project archived, or the member who named it may not use it any more. Rejects as the store does.
    */
   async authenticate(key: string | KeyReference): Promise<Caller | null> {
+    if (typeof key !== 'string' && (await key.mayStillUse?.()) === false) return null;
     const secret_sha256 =
       typeof key === 'string' ? secretHash(key) : await this.#records.findHash(key.key_id);
     if (secret_sha256 === undefined) return null;
@@ -118,25 +121,25 @@ export class KeyDirectory {
    */
   async mayExist(secret: string, onFailure: (error: unknown) => void): Promise<boolean> {
     const short_hash = shortHash(secretHash(secret));
-    if (this.#shortHashes.has(short_hash)) return true;
+    if (this.#short_hashes.has(short_hash)) return true;
     const now_ms = this.#clock.monotonic_ms();
     if (now_ms - this.#new_keys_read_at_ms < NEW_KEYS_READ_MS) return false;
-    this.#readingNewKeys ??= this.#readNewKeys(now_ms).finally(() => {
-      this.#readingNewKeys = undefined;
+    this.#reading_new_keys ??= this.#readNewKeys(now_ms).finally(() => {
+      this.#reading_new_keys = undefined;
     });
     try {
-      await this.#readingNewKeys;
+      await this.#reading_new_keys;
     } catch (error) {
       onFailure(error);
       return true;
     }
-    return this.#shortHashes.has(short_hash);
+    return this.#short_hashes.has(short_hash);
   }
 
   /** Notes in memory that a key was used; `flushLastUsed` writes it. */
   touch(key_id: string, at_ms: number): void {
-    const known = this.#lastUsed.get(key_id);
-    if (known === undefined || known < at_ms) this.#lastUsed.set(key_id, at_ms);
+    const known = this.#last_used.get(key_id);
+    if (known === undefined || known < at_ms) this.#last_used.set(key_id, at_ms);
   }
 
   /**
@@ -162,7 +165,7 @@ export class KeyDirectory {
 
   async #readNewKeys(now_ms: number): Promise<void> {
     for (const { row, hash_start } of await this.#records.hashesSince(this.#last_row, SHORT_HASH_LENGTH)) {
-      this.#shortHashes.add(shortHash(hash_start));
+      this.#short_hashes.add(shortHash(hash_start));
       this.#last_row = Math.max(this.#last_row, row);
     }
     this.#new_keys_read_at_ms = now_ms;
@@ -170,15 +173,15 @@ export class KeyDirectory {
 
   async #flushLastUsed(): Promise<void> {
     const written = await this.#records.writeLastUsed(() =>
-      [...this.#lastUsed].map(([key_id, at_ms]) => ({ key_id, at_ms })),
+      [...this.#last_used].map(([key_id, at_ms]) => ({ key_id, at_ms })),
     );
     for (const { key_id, at_ms } of written) {
-      if (this.#lastUsed.get(key_id) === at_ms) this.#lastUsed.delete(key_id);
+      if (this.#last_used.get(key_id) === at_ms) this.#last_used.delete(key_id);
     }
   }
 
   #remember(secret_sha256: string, entry: CacheEntry): void {
-    if (this.#cache.size >= this.#cacheSizeMax) {
+    if (this.#cache.size >= this.#cache_size_max) {
       const [oldest] = this.#cache.keys();
       if (oldest !== undefined) this.#cache.delete(oldest);
     }

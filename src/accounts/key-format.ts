@@ -41,6 +41,13 @@ function whyNoKey(value: string): string {
     : `What was sent as API key is none of this service: its keys start with "${KEY_PREFIX}".`;
 }
 
+/** Returns the message for a key that does not exist. Headers of one name that are sent twice arrive as one value. */
+export function whyUnknown(key: string): string {
+  return key.includes(KEY_PREFIX, 1)
+    ? 'The API key was sent more than once: send it in one header.'
+    : ERRORS.invalid_api_key.message;
+}
+
 /** Returns the part of a key that is shown: its first 12 characters. */
 export function keyDisplayPrefix(secret: string): string {
   return secret.slice(0, DISPLAY_PREFIX_LENGTH);

@@ -160,8 +160,8 @@ export function revokeKey(
   const { store, clock } = context;
   return store.transaction(async (records) => {
     const key = await seenKey(records, actor, key_id);
-    const isCreator = actor.kind === 'user' && key.created_by_user_id === actor.user_id;
-    if (!isCreator) await requirePermission(records, actor, key.organization_id, 'revoke_any_key');
+    if (!isCreator(actor, key))
+      await requirePermission(records, actor, key.organization_id, 'revoke_any_key');
     if (key.revoked_at_ms !== null) return { revoked_at_ms: key.revoked_at_ms };
     const revoked_at_ms = clock.now_ms();
     await records.keys.revokeKey(key_id, revoked_at_ms);
@@ -216,14 +216,15 @@ export function setKeyLimit(
 
 /**
  * Creates a key of the same name and project in place of another one, whose limit and spend it takes over. The other
- * still works for an overlap in milliseconds; with 0 it is revoked. The permissions are those of `setKeyExpiry`. Rejects
- * as that and `createKey`.
+ * still works for an overlap in milliseconds; with 0 it is revoked. The new one expires by itself, or never for null. The
+ * permissions are those of `setKeyExpiry`. Rejects as that and `createKey`.
  */
 export function rotateKey(
   context: AccountContext,
   actor: Actor,
-  { key_id, overlap_ms }: { readonly key_id: string; readonly overlap_ms: number },
+  given: { readonly key_id: string; readonly overlap_ms: number; readonly expires_at_ms?: number | null },
 ): Promise<CreatedKey> {
+  const { key_id, overlap_ms } = given;
   return inTransaction(context, async (transaction) => {
     const { records, clock } = transaction;
     const replaced = await requireChangeable(transaction, actor, key_id);
@@ -242,7 +243,12 @@ export function rotateKey(
       const ends_at_ms = Math.min(expires_at_ms ?? Number.POSITIVE_INFINITY, now_ms + overlap_ms);
       await writeExpiry(transaction, actor, { key_id, organization_id, expires_at_ms: ends_at_ms });
     }
-    return insertKey(transaction, actor, { project_id, name }, replaced);
+    return insertKey(
+      transaction,
+      actor,
+      { project_id, name, expires_at_ms: given.expires_at_ms ?? null },
+      replaced,
+    );
   });
 }
 
@@ -274,6 +280,10 @@ async function seenKey(
   return key;
 }
 
+function isCreator(actor: Actor, key: KeyOwner): boolean {
+  return actor.kind === 'user' && key.created_by_user_id === actor.user_id;
+}
+
 /** Returns a key that works and that the actor may change. Rejects with `not_found`, `permission_denied`, `key_ended`. */
 async function requireChangeable(
   { records, clock }: Transaction,
@@ -281,8 +291,7 @@ async function requireChangeable(
   key_id: string,
 ): Promise<KeyOwner> {
   const key = await seenKey(records, actor, key_id);
-  const isCreator = actor.kind === 'user' && key.created_by_user_id === actor.user_id;
-  const permission = isCreator ? 'create_keys' : 'revoke_any_key';
+  const permission = isCreator(actor, key) ? 'create_keys' : 'revoke_any_key';
   await requirePermission(records, actor, key.organization_id, permission);
   const is_expired = key.expires_at_ms !== null && key.expires_at_ms <= clock.now_ms();
   if (key.revoked_at_ms !== null || is_expired) throw new AccountError('key_ended');

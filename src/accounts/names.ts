@@ -6,7 +6,8 @@ const EMAIL_LENGTH_MAX = 254;
 
 /** Control characters, line and paragraph separators, and halves of surrogate pairs. */
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]/u;
-const EMAIL = /^[^\s@]+@[^\s@]+$/;
+/** The addresses that sign-in takes: those of better-auth. */
+const EMAIL = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
 
 /**
  * Returns a name in its stored form: trimmed, 1 to 100 characters, no control characters. Throws
@@ -24,8 +25,11 @@ export function checkedName(name: string): string {
 /** Returns an email address in its stored form: trimmed, in lower case. Throws `invalid_email`. */
 export function checkedEmail(email: string): string {
   const trimmed = email.trim().toLowerCase();
-  if (trimmed.length > EMAIL_LENGTH_MAX || FORBIDDEN.test(trimmed) || !EMAIL.test(trimmed)) {
-    throw new AccountError('invalid_email');
-  }
+  if (!isEmail(trimmed)) throw new AccountError('invalid_email');
   return trimmed;
+}
+
+/** Returns true for an email address in its stored form. */
+export function isEmail(text: string): boolean {
+  return text.length <= EMAIL_LENGTH_MAX && EMAIL.test(text);
 }

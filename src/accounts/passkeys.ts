@@ -1,7 +1,6 @@
 import type { Actor } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
 import { AccountError } from '../access/errors.ts';
-import { requireOperator } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 
 /** The acts on a passkey that the audit log has. */
@@ -19,24 +18,4 @@ export async function notePasskey(
   if (actor.kind !== 'user') throw new AccountError('permission_denied');
   const act = { action, organization_id: null, object_id: actor.user_id, detail: { passkey_id } };
   await context.store.transaction((records) => recordAct(records, context, actor, act));
-}
-
-/**
- * Removes all passkeys of a user who has lost them, or who did not add all of them (the operator). Returns their number.
- * Rejects with `permission_denied`.
- */
-export async function removePasskeys(
-  context: AccountContext,
-  actor: Actor,
-  user_id: string,
-): Promise<number> {
-  requireOperator(actor);
-  return await context.store.transaction(async (records) => {
-    const removed = await records.accounts.deletePasskeys(user_id);
-    if (removed === 0) return 0;
-    const detail = { passkeys: removed };
-    const act = { action: 'passkey.remove', organization_id: null, object_id: user_id, detail } as const;
-    await recordAct(records, context, actor, act);
-    return removed;
-  });
 }

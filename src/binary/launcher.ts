@@ -1,8 +1,13 @@
 import { dlopen } from 'bun:ffi';
+import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { holdSignals } from '../program/held-signals.ts';
 import { ARCHIVE_NAME, type EmbeddedManifest, MANIFEST_NAME } from './embedded-files.ts';
 import { UnpackFailed, unpackedRoot } from './unpack.ts';
+
+/** Linux's name for the executable of the process that asks, also where that file was removed. */
+const RUNNING_PROGRAM = '/proc/self/exe';
 
 /**
  * Returns the folder for unpacked programs: `TDS_CACHE`, systemd's (`CacheDirectory=`), else the user's own
@@ -78,8 +83,13 @@ async function launch(): Promise<void> {
     // Bun would store compiled JavaScript in the home folder, and run whatever it finds there.
     BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
   });
+  // Forks and trials of weights start the version that runs, whatever an upgrade has put in its place.
+  if (existsSync(RUNNING_PROGRAM)) process.execPath = RUNNING_PROGRAM;
   await import(forkedScript(root) ?? join(root, 'src', 'main.js'));
 }
+
+// A reload may be asked for while this unpacks; the service is there to be asked only later.
+if (process.argv[2] === 'serve') holdSignals();
 
 try {
   await launch();

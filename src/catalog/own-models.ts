@@ -34,6 +34,11 @@ function ownModelId(organization_id: string, name: string): string {
   return `${organization_id}:${name}`;
 }
 
+/** Returns true for the id of any organization's own model, also of one that is gone. */
+export function isOwnModelId(id: string): boolean {
+  return /^org_[0-9A-Za-z]+:/.test(id);
+}
+
 /** Returns the organization's own models by id, also those whose base is closed. Rejects with `not_found`. */
 export async function listOwnModels(
   store: Store,
@@ -42,6 +47,21 @@ export async function listOwnModels(
 ): Promise<readonly CatalogModel[]> {
   await requirePermission(store, actor, organization_id, 'see');
   return await ownModels(store, organization_id);
+}
+
+/**
+ * Rejects as `addOwnModel` does for any tuning, so that none is read for nothing: with `invalid_model_name`,
+ * `too_many_models`, `credit_needed`, `not_found`, `permission_denied`.
+ */
+export async function requireRoomForOwnModel(
+  records: Pick<Records, 'accounts' | 'catalog'>,
+  actor: Actor,
+  { organization_id, name }: Pick<NewOwnModel, 'organization_id' | 'name'>,
+  now_ms: number,
+): Promise<void> {
+  await requirePermission(records, actor, organization_id, 'manage_models');
+  if (!OWN_MODEL_NAME.test(name)) throw new AccountError('invalid_model_name');
+  if (actor.kind === 'user') await requireRoom(records, organization_id, now_ms);
 }
 
 /**
@@ -55,9 +75,7 @@ export async function addOwnModel(
   { organization_id, name, base_id, tuning_sha256, tuning }: NewOwnModel,
 ): Promise<CatalogModel> {
   return await store.transaction(async (records) => {
-    await requirePermission(records, actor, organization_id, 'manage_models');
-    if (!OWN_MODEL_NAME.test(name)) throw new AccountError('invalid_model_name');
-    if (actor.kind === 'user') await requireRoom(records, organization_id, clock.now_ms());
+    await requireRoomForOwnModel(records, actor, { organization_id, name }, clock.now_ms());
     const { catalog } = records;
     const base = await catalog.findModel(base_id);
     if (base === undefined || base.weights === null) throw new AccountError('unusable_tuning');
@@ -123,7 +141,11 @@ async function ownModels(
 }
 
 /** Rejects where the organization has no credit yet, so that nobody fills the database for nothing, or has enough models. */
-async function requireRoom(records: Records, organization_id: string, now_ms: number): Promise<void> {
+async function requireRoom(
+  records: Pick<Records, 'accounts' | 'catalog'>,
+  organization_id: string,
+  now_ms: number,
+): Promise<void> {
   const organization = await records.accounts.findOrganization(organization_id);
   if (organization === undefined || tierInForce(organization, now_ms) === 0) {
     throw new AccountError('credit_needed');

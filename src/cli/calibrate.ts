@@ -1,11 +1,15 @@
 import type { Command } from 'commander';
+import { SetupError } from '../../native/engine.ts';
 import { type CalibrationFit, fitCalibration, fitTable } from '../eval/calibration-fit.ts';
+import type { EvalCase } from '../eval/cases.ts';
 import { scoredQuestions } from '../eval/collect.ts';
+import { QUESTIONS_MIN } from '../eval/fit.ts';
 import { seededRandom } from '../eval/random.ts';
 import { type CasesFile, readCases } from '../eval/read-cases.ts';
 import { drawCases } from '../eval/run.ts';
 import { openScores } from '../eval/workspace.ts';
-import type { Mode } from '../questions/question.ts';
+import { type Mode, QUESTION_TYPES } from '../questions/question.ts';
+import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { type ChosenModel, openChosenModel, requireUntuned } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
 import { addEvalRunOptions, type EvalRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';
@@ -32,8 +36,8 @@ export function registerCalibrate(program: Command): void {
     .option('--work <directory>', 'folder of scores, shared with tds eval', 'evaluation')
     .option('--json', 'print JSON');
   addEvalRunOptions(command, [
-    'tds calibrate src/eval/example-cases.jsonl --output calibration.json',
-    'tds calibrate src/eval/example-cases.jsonl --model kev-4b',
+    'tds calibrate labels.jsonl --output calibration.json',
+    'tds calibrate labels.jsonl --model kev-4b',
   ]).action((cases_file: string, options: CalibrateOptions) =>
     failingInOneSentence(() => calibrate(cases_file, options)),
   );
@@ -41,22 +45,33 @@ export function registerCalibrate(program: Command): void {
 
 async function calibrate(cases_file: string, options: CalibrateOptions): Promise<void> {
   const read = await readCases(cases_file);
+  const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
   const model = await openChosenModel(options);
   try {
     requireUntuned(model, 'calibrate');
-    const fast = await fitMode('fast', model, cases_file, read, options);
-    const consistent = fast && (await fitMode('consistent', model, cases_file, read, options));
+    const keep = placeOf(model, options.output);
+    // Before the model answers anything, which takes long.
+    requireLabels(cases);
+    const drawn = { sha256: read.sha256, cases };
+    const fast = await fitMode('fast', model, cases_file, drawn, options);
+    const consistent = fast && (await fitMode('consistent', model, cases_file, drawn, options));
     if (fast === undefined || consistent === undefined) return;
+    if ([...fast.out_of_fold, ...consistent.out_of_fold].length === 0) {
+      throw tooFewLabels();
+    }
     const { profile, weights_sha256 } = model.facts;
     const fitted = {
       temperatures: { fast: fast.temperatures, consistent: consistent.temperatures },
       fitted_on: { fast: fast.fitted_on, consistent: consistent.fitted_on },
     };
     const calibration = { profile, weights_sha256, ...fitted };
-    const path = options.output ?? (await model.keepCalibration(fitted));
-    if (options.output !== undefined) await writeCalibration(options.output, calibration);
+    const path = await keep(fitted);
     if (options.json) {
-      printJson({ calibration, out_of_fold: { fast: fast.out_of_fold, consistent: consistent.out_of_fold } });
+      printJson({
+        calibration,
+        out_of_fold: { fast: fast.out_of_fold, consistent: consistent.out_of_fold },
+        kept: { fast: fast.kept, consistent: consistent.kept },
+      });
       return;
     }
     print(fast, consistent);
@@ -66,24 +81,64 @@ async function calibrate(cases_file: string, options: CalibrateOptions): Promise
   }
 }
 
+function tooFewLabels(): CommandFailed {
+  return new CommandFailed(
+    `No type of question has ${QUESTIONS_MIN} labels, so the calibration stays as it is: give more.`,
+  );
+}
+
+/** Throws `CommandFailed` where no type of question has enough labels, even if all records fit into the model. */
+function requireLabels(cases: readonly EvalCase[]): void {
+  const types = cases.flatMap(({ questions }) => questions.map(({ question }) => question.type));
+  const has_enough = QUESTION_TYPES.some(
+    (each) => types.filter((type) => type === each).length >= QUESTIONS_MIN,
+  );
+  if (!has_enough) throw tooFewLabels();
+}
+
+/** Returns what stores the calibration and resolves with its place. Throws `CommandFailed` where it would not stay. */
+function placeOf(
+  { keepCalibration, facts: { profile, weights_sha256 } }: ChosenModel,
+  output: string | undefined,
+): NonNullable<ChosenModel['keepCalibration']> {
+  if (output !== undefined) {
+    return async (fitted) => {
+      await writeCalibration(output, { profile, weights_sha256, ...fitted });
+      return output;
+    };
+  }
+  if (keepCalibration !== null) return keepCalibration;
+  throw new CommandFailed(
+    'The embedded weights keep no other calibration than theirs: copy their folder, and calibrate and serve the copy with --model, or name a file with --output.',
+  );
+}
+
 /** Returns the fit for one mode, or undefined when it was interrupted. */
 async function fitMode(
   mode: Mode,
   model: ChosenModel,
   cases_file: string,
-  read: CasesFile,
+  { cases, sha256 }: CasesFile,
   options: CalibrateOptions,
 ): Promise<CalibrationFit | undefined> {
-  const cases = drawCases(read.cases, options.limit, seededRandom(options.seed));
   using file = openScores({ directory: options.work, cases_file }, model, mode);
   if (!(await scoreCases(cases, { model, mode, file, probed_records: 0 }))) return undefined;
   const questions = scoredQuestions(cases, file);
   if (questions.length === 0) throw new CommandFailed('No record of the cases fits into the model.');
   return fitCalibration(questions, {
-    cases_sha256: read.sha256,
+    present: await presentTemperatures(model, mode),
+    cases_sha256: sha256,
     folds: options.folds,
     fold_by: options.foldBy,
     random: seededRandom(options.seed),
+  });
+}
+
+/** Returns the present temperatures; undefined also for a calibration that cannot be used, which is to be replaced. */
+async function presentTemperatures(model: ChosenModel, mode: Mode): Promise<TypeTemperatures | undefined> {
+  return await model.temperatures(mode).catch((error: unknown) => {
+    if (!(error instanceof SetupError)) throw error;
+    return undefined;
   });
 }
 
@@ -95,5 +150,12 @@ function print(fast: CalibrationFit, consistent: CalibrationFit): void {
     printLine(`\nMode ${mode}, before and after calibration, each question by a fit that it had no part in`);
     const [headings = [], ...rows] = fitTable(fit);
     printTable(headings, rows, 'None.');
+    if (fit.kept.length > 0) {
+      printLine(
+        `Types with fewer than ${QUESTIONS_MIN} labels, whose temperatures stay as they are: ${fit.kept.join(', ')}.`,
+      );
+    }
   }
+  if (![fast, consistent].some(({ out_of_fold }) => out_of_fold.some(({ after }) => after === null))) return;
+  printLine('\nA dash: all questions of the type are in one set, so none is unseen. Give --fold-by record.');
 }

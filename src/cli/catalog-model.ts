@@ -1,9 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import {
   calibrationPath,
   type DecisionInput,
   EMBEDDED_WEIGHTS,
+  type OpenOptions,
   openEngine,
   openScoringPlanner,
   PlanRejected,
@@ -16,16 +17,18 @@ import { openOptions, vocabularyOptions } from '../config/open-options.ts';
 import type { ModelConfig } from '../config/settings.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { type MeasuredModel, measuredEngine } from '../eval/measured-model.ts';
+import { IS_UNPACKED } from '../files/project-root.ts';
 import type { Mode } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { healthProbeInput } from '../served-models/health-probe.ts';
-import { type CatalogModel, EMBEDDED, type UpstreamPool } from '../store/catalog-records.ts';
+import type { CatalogModel, UpstreamPool } from '../store/catalog-records.ts';
 import { Tuning } from '../tuning/tuning.ts';
 import { type FingerprintedAnswer, UpstreamModel } from '../upstreams/upstream-model.ts';
 import { type DataOptions, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { DATABASE_FILE } from './data-directory.ts';
 import type { CaseRunOptions } from './eval-runs.ts';
+import { openOptionsOf } from './served-models.ts';
 import { type FittedCalibration, writeCalibration } from './write-calibration.ts';
 
 /** A model to measure or calibrate: weights at a path, or a model of the catalog. */
@@ -36,8 +39,8 @@ export interface ChosenModel extends MeasuredModel {
   readonly tuning: Tuning | null;
   /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
-  /** Stores a calibration where a service finds it. Resolves with the place. */
-  keepCalibration(fitted: FittedCalibration): Promise<string>;
+  /** Stores a calibration where a service finds it. Resolves with the place. Null where nothing written would stay. */
+  readonly keepCalibration: ((fitted: FittedCalibration) => Promise<string>) | null;
 }
 
 /**
@@ -48,10 +51,18 @@ export async function openChosenModel(options: CaseRunOptions): Promise<ChosenMo
   const row = await rowOf(options);
   if (row !== undefined && row.base_id !== null) return await openTuned(row.id, row.base_id, options);
   if (row?.upstreams != null) return await openUpstreams(row, row.upstreams, options);
-  if (row === undefined) return await openWeights(options, options.model, {});
-  if (row.weights === null) throw new CommandFailed(`${row.id} has neither weights nor upstreams.`);
-  const path = row.weights === EMBEDDED ? undefined : row.weights;
-  return await openWeights(options, path, { expected: row, context_tokens: row.context_tokens ?? undefined });
+  if (row === undefined) return await openWeights(null, openOptions(options));
+  const { id, weights } = row;
+  const { servedModel } = options;
+  if (weights === null) throw new CommandFailed(`${id} has neither weights nor upstreams.`);
+  return await openWeights(
+    id,
+    openOptionsOf({ ...row, weights }, { ...options, model: isFile(servedModel) ? servedModel : undefined }),
+  );
+}
+
+function isFile(path: string | undefined): boolean {
+  return path !== undefined && statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
 /**
@@ -59,7 +70,7 @@ export async function openChosenModel(options: CaseRunOptions): Promise<ChosenMo
  */
 async function rowOf(options: CaseRunOptions): Promise<CatalogModel | undefined> {
   const { model, data, database } = options;
-  if (model === undefined || statSync(model, { throwIfNoEntry: false })?.isFile()) return undefined;
+  if (model === undefined || isFile(model)) return undefined;
   if (!isPostgres(database) && !existsSync(join(data, DATABASE_FILE))) return undefined;
   return await withData(options, ({ store }) => store.catalog.findModel(model));
 }
@@ -72,7 +83,9 @@ async function openTuned(id: string, base_id: string, options: CaseRunOptions): 
   const base = await openChosenModel({ ...options, model: base_id });
   if (tuning.weights_sha256 !== base.facts.weights_sha256 || tuning.profile !== base.facts.profile) {
     await base.close();
-    throw new CommandFailed(`${id} was tuned on other weights than ${base_id} has now: tune again.`);
+    throw new CommandFailed(
+      `${id} was tuned on other weights than ${base_id} has now: tune again, or name those of "tds serve --model" in TDS_MODEL.`,
+    );
   }
   return { ...base, id, tuning };
 }
@@ -82,28 +95,23 @@ export function requireUntuned({ id, tuning }: ChosenModel, deed: 'calibrate' | 
   if (tuning !== null) throw new CommandFailed(`${id} is a tuned model: ${deed} its base instead.`);
 }
 
-async function openWeights(
-  options: CaseRunOptions,
-  path: string | undefined,
-  row: { readonly expected?: CatalogModel; readonly context_tokens?: number | undefined },
-): Promise<ChosenModel> {
-  const engine = await openEngine({
-    ...openOptions({ ...options, model: path }),
-    ...row,
-    calibration: 'none',
-  });
-  const first = path ?? EMBEDDED_WEIGHTS;
+async function openWeights(id: string | null, options: OpenOptions): Promise<ChosenModel> {
+  const engine = await openEngine({ ...options, calibration: 'none' });
+  const { model_path: first = EMBEDDED_WEIGHTS } = options;
   const { profile, weights_sha256 } = engine.facts;
+  // The next start of an executable repairs every file that it unpacked.
+  const is_repaired = IS_UNPACKED && dirname(resolve(first)) === dirname(EMBEDDED_WEIGHTS);
+  const keepCalibration = async (fitted: FittedCalibration) => {
+    const to = calibrationPath(first);
+    await writeCalibration(to, { profile, weights_sha256, ...fitted });
+    return to;
+  };
   return {
     ...measuredEngine(engine),
-    id: row.expected?.id ?? null,
+    id,
     tuning: null,
     temperatures: async (mode) => (await readCalibration(first, profile, weights_sha256))?.temperatures[mode],
-    keepCalibration: async (fitted) => {
-      const to = calibrationPath(first);
-      await writeCalibration(to, { profile, weights_sha256, ...fitted });
-      return to;
-    },
+    keepCalibration: is_repaired ? null : keepCalibration,
   };
 }
 
@@ -135,7 +143,6 @@ async function openUpstreams(
     { id, context_tokens, input_price_micros_per_million_tokens: 0, upstreams },
     {
       now_ms: () => performance.now(),
-      is_measured: true,
       openPlanner: (vocabulary, tokens) => openScoringPlanner(vocabularyOptions(vocabulary, tokens, options)),
       onProblem: (error) => problems.push(error),
     },

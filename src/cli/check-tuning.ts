@@ -1,14 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { checkModel, SetupError } from '../../native/engine.ts';
 import type { NewTuning } from '../catalog/changes.ts';
+import type { ModelConfig } from '../config/settings.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import { tuningSha256 } from '../served-models/tunings.ts';
-import { type CatalogModel, EMBEDDED } from '../store/catalog-records.ts';
+import type { CatalogModel } from '../store/catalog-records.ts';
 import { readTuning, type TuningContent, type TuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
-import { type UpstreamsOptions, upstreamFacts } from './catalog-model.ts';
-import type { DataContext } from './command.ts';
+import { upstreamFacts } from './catalog-model.ts';
+import type { DataContext, DataOptions } from './command.ts';
 import { CommandFailed, inOneSentence } from './command-failed.ts';
 import { organizationId } from './lookup.ts';
+import { openOptionsOf } from './served-models.ts';
+
+/** The options of the database and of models; `--model` is that of `tds serve`. */
+type TuningOptions = DataOptions & ModelConfig;
 
 /** A tuning that fits a model of the catalog, and that model. */
 export interface CheckedTuning {
@@ -23,7 +28,7 @@ export interface CheckedTuning {
 export async function checkTuning(
   context: DataContext,
   path: string,
-  { organization, ...options }: UpstreamsOptions & { readonly organization?: string | undefined },
+  { organization, ...options }: TuningOptions & { readonly organization?: string | undefined },
 ): Promise<CheckedTuning> {
   const text = await textOf(path);
   const { header, entries } = contentOf(path, text);
@@ -66,11 +71,11 @@ function contentOf(path: string, text: string): TuningContent {
 async function baseOf(
   models: readonly CatalogModel[],
   header: TuningHeader,
-  options: UpstreamsOptions,
+  options: TuningOptions,
 ): Promise<CatalogModel | undefined> {
   const named = models.find(({ id }) => id === header.model);
   if (named !== undefined && (await isTuned(named, header, options))) return named;
-  for (const model of models) if (await hasWeights(model, header)) return model;
+  for (const model of models) if (await hasWeights(model, header, options)) return model;
   return undefined;
 }
 
@@ -78,25 +83,25 @@ async function baseOf(
 async function isTuned(
   model: CatalogModel,
   fitted_on: TuningHeader,
-  options: UpstreamsOptions,
+  options: TuningOptions,
 ): Promise<boolean> {
-  if (model.upstreams === null) return await hasWeights(model, fitted_on);
+  if (model.upstreams === null) return await hasWeights(model, fitted_on, options);
   const { weights_sha256, profile } = await upstreamFacts(model, model.upstreams, options);
   return weights_sha256 === fitted_on.weights_sha256 && profile === fitted_on.profile;
 }
 
+/** Returns true if the model's weights are those that were tuned; one that takes any has those of now. */
 async function hasWeights(
-  { weights, weights_sha256, profile }: CatalogModel,
+  { weights, ...model }: CatalogModel,
   fitted_on: TuningHeader,
+  options: TuningOptions,
 ): Promise<boolean> {
   if (weights === null) return false;
+  const { model_path, expected } = openOptionsOf({ ...model, weights }, options);
+  const { weights_sha256 = null, profile = null } = expected ?? {};
   const is_told = weights_sha256 !== null && profile !== null;
-  const own = is_told ? { weights_sha256, profile } : await presentFacts(weights);
+  const own = is_told
+    ? { weights_sha256, profile }
+    : await inOneSentence([SetupError], () => checkModel({ model_path }));
   return own.weights_sha256 === fitted_on.weights_sha256 && own.profile === fitted_on.profile;
-}
-
-/** Of a model that takes any weights: those that it has now, and the profile by which they are asked. */
-async function presentFacts(weights: string): Promise<Pick<TuningHeader, 'weights_sha256' | 'profile'>> {
-  const model_path = weights === EMBEDDED ? undefined : weights;
-  return await inOneSentence([SetupError], () => checkModel({ model_path }));
 }

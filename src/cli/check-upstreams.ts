@@ -118,7 +118,8 @@ async function failureOf(
       id,
       context_tokens,
       input_price_micros_per_million_tokens: 0,
-      upstreams: { ...upstreams, addresses: [address] },
+      // One that is drained gets no requests of clients, but can be asked all the same.
+      upstreams: { ...upstreams, addresses: [address], draining: [] },
     },
     {
       now_ms: () => performance.now(),

@@ -89,10 +89,16 @@ async function runTrial(
   clearTimeout(deadline);
   const reply = checkedJson(TrialReply, printed);
   if (reply !== undefined) return reply;
-  const end = is_late
-    ? `it had not answered after ${Math.round(deadline_ms / MS_PER_S)} s`
-    : `the process that loaded it was ended by ${child.signalCode ?? `an error, with code ${child.exitCode}`}`;
+  const late = is_late ? `it had not answered after ${Math.round(deadline_ms / MS_PER_S)} s` : null;
+  const by = child.signalCode ?? `an error, with code ${child.exitCode}`;
+  const end = `the process that loaded it was ended by ${by}`;
+  // The system ends a trial before any other process (`beEndedFirst`).
+  if (late === null && by === 'SIGKILL') {
+    throw new CommandFailed(
+      `The model ${path} cannot be served (${end}, probably for lack of memory): make room, or give a smaller model.`,
+    );
+  }
   throw new CommandFailed(
-    `The model ${path} cannot be served (${end}): download it again, or give another model.`,
+    `The model ${path} cannot be served (${late ?? end}): download it again, or give another model.`,
   );
 }

@@ -6,8 +6,14 @@ export class CommandFailed extends Error {
 /** Invalid settings; the exit code is that of wrong usage, because a retry would fail as well. */
 export class WrongSettings extends CommandFailed {}
 
+/** The database failed while a command worked on it. */
+export class DatabaseFailed extends CommandFailed {}
+
 /** There is no data yet at the given place. */
 export class NoData extends CommandFailed {}
+
+/** The database is of an older version, and the command may not update it. */
+export class OlderData extends CommandFailed {}
 
 /**
  * Runs `work`, and turns errors of these classes, whose messages are such sentences, into `CommandFailed`. Rejects

@@ -5,7 +5,7 @@ import { randomIdentifiers } from '../contract/identifiers.ts';
 import type { Database } from '../store/database.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../time/clock.ts';
-import { CommandFailed } from './command-failed.ts';
+import { DatabaseFailed } from './command-failed.ts';
 import type { OpenDataOptions } from './data-directory.ts';
 import { openDatabase } from './open-database.ts';
 import { addSettings } from './settings.ts';
@@ -59,7 +59,7 @@ export function jsonCommand(...given: Parameters<typeof dataCommand>): Command {
 
 /**
  * Runs `work` on the configured database and closes it. A failure of the database becomes one sentence
- * (`CommandFailed`).
+ * (`DatabaseFailed`).
  */
 export async function withData<T>(
   options: DataOptions,
@@ -73,7 +73,7 @@ export async function withData<T>(
   } catch (error) {
     const text = describe(error);
     if (text === null) throw error;
-    throw new CommandFailed(text, { cause: error });
+    throw new DatabaseFailed(text, { cause: error });
   } finally {
     await database.close();
   }

@@ -5,10 +5,12 @@ import { PADDLE_SETTINGS, type PaddleConfig } from '../config/settings.ts';
 import { formatDollars } from '../contract/money.ts';
 import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
+import { listOrganizationEvents, listPaymentEvents } from '../payments/list-events.ts';
 import { manualProvider } from '../payments/manual.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
-import { assignPaymentEvent, dismissPaymentEvent, listPaymentEvents } from '../payments/resolve-event.ts';
+import { assignPaymentEvent, dismissPaymentEvent } from '../payments/resolve-event.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { addEntry, type EntryOptions, withEntry } from './entry.ts';
 import { organizationId } from './lookup.ts';
 import { printCredit } from './organizations.ts';
 import { formatTime, printJson, printLine, printRows, printTable } from './output.ts';
@@ -16,6 +18,8 @@ import { addSettings } from './settings.ts';
 import { dollars, wholeNumber } from './values.ts';
 
 const HISTORY_LIMIT = 100;
+const OLDER_LEFT_OUT =
+  'tds: Older events were left out: give a larger --limit, or an organization for its events only.\n';
 
 function historyCells(entry: HistoryEntry): string[] {
   const time = formatTime(entry.created_at_ms);
@@ -88,19 +92,21 @@ function registerCheckout(parent: Command): void {
 }
 
 function registerRefund(parent: Command): void {
-  jsonCommand(parent, {
+  const refund = jsonCommand(parent, {
     usage: 'refund',
     description:
       'take back credit that was paid by hand, after you returned the money; refund other payments at their provider, whose webhook does the same',
     example: 'tds credit refund "Acme" 10',
-  })
+  });
+  addEntry(refund)
     .argument('<org>', 'id or unique name')
     .argument('<dollars>', 'at most what is left of the payments made by hand', dollars)
-    .action(async (text: string, amount_micros: number, options: JsonOptions) => {
-      const organization = await withData(options, async (context) =>
+    .action(async (text: string, amount_micros: number, options: EntryOptions) => {
+      const organization = await withEntry(options, async (context, entry_id) =>
         refundByHand(context, OPERATOR, {
           organization_id: await organizationId(context, text),
           amount_micros,
+          entry_id,
         }),
       );
       printCredit(organization, options);
@@ -179,19 +185,26 @@ function registerEvents(parent: Command): void {
   jsonCommand(parent, {
     usage: 'events',
     description:
-      'list the events of the payment provider that belong to no payment here, newest first; they wait for "assign" or "dismiss"',
-    example: 'tds credit events',
+      'list the events of the payment provider that fit no payment here, newest first; they wait for "assign" or "dismiss"',
+    example: ['tds credit events', 'tds credit events "Acme"'],
   })
-    .option('--all', 'list every event that was kept, with what came of it')
+    .argument('[org]', 'id or unique name: every event that names it or is about a payment of it')
+    .option('--all', 'list events of all organizations, with what came of each')
     .option('--limit <number>', 'how many lines', wholeNumber, HISTORY_LIMIT)
-    .action(async (options: EventsOptions) => {
-      const events = await withData(options, (context) =>
-        listPaymentEvents(context, OPERATOR, {
-          unresolved_only: options.all !== true,
-          limit: options.limit,
-        }),
+    .action(async (text: string | undefined, options: EventsOptions) => {
+      const unresolved_only = text === undefined && options.all !== true;
+      // One more tells whether there are older ones.
+      const limit = options.limit + 1;
+      const found = await withData(options, async (context) =>
+        text === undefined
+          ? listPaymentEvents(context, OPERATOR, { unresolved_only, limit })
+          : listOrganizationEvents(context, OPERATOR, {
+              organization_id: await organizationId(context, text),
+              limit,
+            }),
       );
-      const empty = options.all === true ? 'No event was received yet.' : 'No event is unresolved.';
+      const events = found.slice(0, options.limit);
+      const empty = unresolved_only ? 'No event is unresolved.' : 'No event was received yet.';
       printRows(options, events, empty, {
         EVENT: (row) => row.event_id,
         RECEIVED: (row) => formatTime(row.received_at_ms),
@@ -202,6 +215,7 @@ function registerEvents(parent: Command): void {
         OUTCOME: (row) => row.outcome,
         REASON: (row) => row.reason ?? '',
       });
+      if (found.length > events.length) process.stderr.write(OLDER_LEFT_OUT);
     });
 }
 
@@ -213,7 +227,11 @@ function registerAssign(parent: Command): void {
   })
     .argument('<event>', 'id, as "tds credit events" shows it')
     .argument('<org>', 'id or unique name')
-    .argument('[dollars]', 'amount without tax, for an event that has none in US dollars', dollars)
+    .argument(
+      '[dollars]',
+      'amount without tax, for an event that has none in US dollars, or the part of it that was for credit',
+      dollars,
+    )
     .action(
       async (event_id: string, text: string, amount_micros: number | undefined, options: JsonOptions) => {
         const event = await withData(options, async (context) =>
@@ -224,6 +242,10 @@ function registerAssign(parent: Command): void {
           }),
         );
         if (options.json) printJson(event);
+        else if (event.outcome === 'waiting')
+          printLine(
+            `The event ${event.event_id} moves nothing yet: it waits until enough of its payment is there, or for "tds credit dismiss".`,
+          );
         else printLine(`The event ${event.event_id} was applied to ${event.organization_id}.`);
       },
     );
@@ -232,7 +254,8 @@ function registerAssign(parent: Command): void {
 function registerDismiss(parent: Command): void {
   jsonCommand(parent, {
     usage: 'dismiss',
-    description: 'decide that an unresolved event moves no credit here, also when it comes again',
+    description:
+      'decide that an unresolved or waiting event moves no credit here, also when it comes again; what is pending of it is canceled',
     example: 'tds credit dismiss evt_01hv8wptq8987qeep44cyrewp9',
   })
     .argument('<event>', 'id, as "tds credit events" shows it')

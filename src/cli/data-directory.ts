@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
-import { backUp, removeOldBackups } from '../../db/sqlite/backup.ts';
+import { backUp, removeOldBackups, removeUnfinishedBackups } from '../../db/sqlite/backup.ts';
 import { connectDatabase, type Db } from '../../db/sqlite/connection.ts';
 import { DataDirectoryInUse, LOCK_FILE, lockDataDirectory } from '../../db/sqlite/lock.ts';
 import { bringUpToDate, knownMigrations, schemaState } from '../../db/sqlite/migrate.ts';
@@ -12,7 +12,7 @@ import { systemErrorCode } from '../errors/system-error-code.ts';
 import { OWNER_ONLY_DIRECTORY } from '../files/file-permissions.ts';
 import { PROGRAM_VERSION } from '../program/build-info.ts';
 import { systemClock } from '../time/clock.ts';
-import { CommandFailed, NoData } from './command-failed.ts';
+import { CommandFailed, NoData, OlderData } from './command-failed.ts';
 import { adviceOn } from './file-advice.ts';
 import { keepDirectoryPrivate, keepFilesPrivate, whyOpenToOthers } from './file-modes.ts';
 
@@ -160,6 +160,8 @@ function requireDirectory(directory: string): void {
 export interface OpenDataOptions {
   /** Creates a missing directory (mode 0700) and database file (mode 0600). */
   readonly create: boolean;
+  /** False leaves a database that is not of this version as it is, and throws `OlderData` or `NoData`. */
+  readonly update?: boolean;
   /** The caller has claimed the directory (`claimDataDirectory`). */
   readonly claimed?: boolean;
   /** The program's migrations and version, replaced in tests. */
@@ -239,9 +241,21 @@ function connect(path: string): Db {
 function ensureSchema(
   { $client }: Db,
   directory: string,
-  { claimed = false, migrations = knownMigrations(), version = PROGRAM_VERSION }: OpenDataOptions,
+  {
+    update = true,
+    claimed = false,
+    migrations = knownMigrations(),
+    version = PROGRAM_VERSION,
+  }: OpenDataOptions,
 ): void {
-  if (schemaState($client, migrations) === 'current') return;
+  const found = schemaState($client, migrations);
+  if (found === 'current') return;
+  if (!update)
+    throw found === 'new'
+      ? missing(directory)
+      : new OlderData(
+          `${directory} is of an older version: the next start, or another command, backs it up and updates it.`,
+        );
   const unclaim = claimed ? () => undefined : claimForUpdate(directory);
   try {
     // The previous holder of the claim may have updated it.
@@ -252,11 +266,12 @@ function ensureSchema(
         `A server is running on ${directory} with a database that this version has to update: stop the server, then run this command again.`,
       );
     }
+    removeUnfinishedBackups(directory, 'copy');
     const backup = state === 'older' ? backUp($client, systemClock.now_ms()) : null;
     bringUpToDate($client, migrations);
     noteVersion($client, version, systemClock.now_ms());
     if (backup === null) return;
-    removeOldBackups(directory);
+    removeOldBackups(directory, systemClock.now_ms());
     process.stderr.write(
       `tds: the database was updated for this version; as it was before, it is kept in ${backup}.\n`,
     );

@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import {
+  type Copied,
   CopyRefused,
   type CopySource,
   CopyStopped,
@@ -10,6 +11,7 @@ import {
 } from '../../db/copy-database.ts';
 import { type Db, transact } from '../../db/sqlite/connection.ts';
 import { SqliteRows } from '../../db/sqlite/copied-rows.ts';
+import { LOCK_FILE } from '../../db/sqlite/lock.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { isPostgres, SQLITE } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
@@ -19,6 +21,7 @@ import {
   claimDataDirectory,
   DATABASE_FILE,
   describeDatabaseError,
+  hasDatabase,
   openDataDirectory,
 } from './data-directory.ts';
 import { interruptible } from './interruptible.ts';
@@ -43,10 +46,14 @@ interface OpenedSide<Side> {
   readonly released_holds: number;
   /** The secret that signs session cookies and encrypts second factors; null for none. */
   readonly console_secret: string | null;
+  /** The way to remove that secret, in a clause. */
+  readonly without_secret: string;
   /** Stores the other side's secret, so that all sessions and second factors stay valid. */
   readonly keepSecret: (secret: string) => Promise<unknown>;
   readonly describe: (error: unknown) => string | null;
   close(): Promise<void>;
+  /** Closes the side, and removes the files that its opening made. */
+  discard(): Promise<void>;
 }
 
 /** Adds `tds database …`. */
@@ -55,7 +62,7 @@ export function registerDatabase(program: Command): void {
 
   addSettings(parent.command('copy <from> <to>'), ['data', 'databasePassword'])
     .description(
-      'copy everything from SQLite to PostgreSQL, or back, while no service runs on either; both sides are audited and compared, and a copy that fails leaves nothing',
+      'copy everything from SQLite to PostgreSQL, or back, while no service runs on either; both sides are audited and compared, and a copy that fails leaves no rows',
     )
     .option('--json', 'print JSON')
     .addHelpText(
@@ -82,13 +89,15 @@ async function copy(from: string, to: string, options: CopyOptions): Promise<voi
   const source = await openSide(from, options, false);
   try {
     const target = await openSide(to, options, true);
+    let copied: Copied | null = null;
     try {
-      await copyRows(source, target, from, to, options);
+      copied = await copyRows(source, target);
     } catch (error) {
       throw described(error, target);
     } finally {
-      await target.close();
+      await (copied === null ? target.discard() : target.close());
     }
+    if (copied !== null) report(copied, source, from, to, options);
   } catch (error) {
     throw described(error, source);
   } finally {
@@ -96,39 +105,52 @@ async function copy(from: string, to: string, options: CopyOptions): Promise<voi
   }
 }
 
+/** Resolves with null where the copy was stopped. */
 async function copyRows(
   source: OpenedSide<CopySource>,
   target: OpenedSide<CopyTarget>,
-  from: string,
-  to: string,
-  options: CopyOptions,
-): Promise<void> {
-  const { released_holds, console_secret } = source;
+): Promise<Copied | null> {
+  const { console_secret } = source;
+  if (console_secret !== null && ![null, console_secret].includes(target.console_secret)) {
+    throw new CopyRefused(
+      `The target has a console secret of its own, which would end all sessions and make second factors unusable: ${target.without_secret}.`,
+    );
+  }
   try {
-    const { rows } = await interruptible(async (isStopped) => {
+    return await interruptible(async (isStopped) => {
       const copied = await copyDatabase(source.rows, target.rows, {
         isStopped,
         onProgress: ({ table, rows }) => showProgress(`${table}: ${rows} rows`),
       });
       if (console_secret !== null) await target.keepSecret(console_secret);
+      showProgress('');
       return copied;
     });
-    showProgress('');
-    if (options.json === true) {
-      printJson({ rows, released_holds });
-      return;
-    }
-    const all = Object.values(rows).reduce((sum, count) => sum + count, 0);
-    if (released_holds > 0) printLine(`Released ${released_holds} holds that the last service left open.`);
-    printLine(`Copied ${all} rows of ${Object.keys(rows).length} tables. The audit of both sides is clean.`);
-    printLine(
-      `${nameOf(from, options)} is as it was: start the service on ${nameOf(to, options)} from now on.`,
-    );
   } catch (error) {
     showProgress('');
     if (!(error instanceof CopyStopped)) throw error;
     process.stderr.write('tds: The copy was stopped: nothing is left of it.\n');
+    return null;
   }
+}
+
+function report(
+  { rows }: Copied,
+  { released_holds }: OpenedSide<unknown>,
+  from: string,
+  to: string,
+  options: CopyOptions,
+): void {
+  if (options.json === true) {
+    printJson({ rows, released_holds });
+    return;
+  }
+  const all = Object.values(rows).reduce((sum, count) => sum + count, 0);
+  if (released_holds > 0) printLine(`Released ${released_holds} holds that the last service left open.`);
+  printLine(`Copied ${all} rows of ${Object.keys(rows).length} tables. The audit of both sides is clean.`);
+  printLine(
+    `${nameOf(from, options)} is as it was: start the service on ${nameOf(to, options)} from now on.`,
+  );
 }
 
 /** Writes one line that overwrites the last one; nothing where standard error is not a terminal. */
@@ -168,15 +190,18 @@ async function openPostgresSide(
     import('../../db/postgres/console-secret.ts'),
     import('../../db/postgres/errors.ts'),
   ]);
-  const database = await openPostgres({ database: address, databasePassword }, is_target);
+  const database = await openPostgres({ database: address, databasePassword }, { create: is_target });
+  const close = () => database.close();
   return {
     rows: new PostgresRows(database.db, database.name),
     // Nodes release each other's holds; open ones are refused.
     released_holds: 0,
-    console_secret: is_target ? null : await secrets.storedConsoleSecret(database.db),
+    console_secret: await secrets.storedConsoleSecret(database.db),
+    without_secret: `run "DELETE FROM service_secrets WHERE name = 'console'" on it`,
     keepSecret: (secret) => secrets.consoleSecret(database.db, secret),
     describe: (error) => describePostgresError(database.name, error),
-    close: () => database.close(),
+    close,
+    discard: close,
   };
 }
 
@@ -185,12 +210,21 @@ async function openSqliteSide(
   is_target: boolean,
 ): Promise<OpenedSide<CopySource & CopyTarget>> {
   // The claim would create the directory.
-  if (!is_target && !existsSync(join(directory, DATABASE_FILE)))
+  if (!is_target && !hasDatabase(directory))
     throw new CommandFailed(`There is no data in ${directory}: name a data directory.`);
+  const is_new = !existsSync(directory);
   const unclaim = claimDataDirectory(directory);
+  // Another process may have made a database until the claim.
+  const undo = undoOf(directory, is_new);
   let db: Db | undefined;
   const close = () => {
     db?.$client.close();
+    unclaim();
+    return Promise.resolve();
+  };
+  const discard = () => {
+    db?.$client.close();
+    undo();
     unclaim();
     return Promise.resolve();
   };
@@ -202,15 +236,37 @@ async function openSqliteSide(
       ? 0
       : transact(opened, () => new SqliteLedger(opened).releaseOpenHolds());
     const path = opened.$client.filename;
-    const describe = (error: unknown) => describeDatabaseError(path, error);
-    const has_secret = existsSync(join(directory, SECRET_FILE));
-    const console_secret = has_secret ? consoleSecret(directory) : null;
-    const keepSecret = (secret: string) => Promise.try(() => consoleSecret(directory, secret));
-    return { rows: new SqliteRows(opened), released_holds, console_secret, keepSecret, describe, close };
+    const secret_path = join(directory, SECRET_FILE);
+    return {
+      rows: new SqliteRows(opened),
+      released_holds,
+      console_secret: existsSync(secret_path) ? consoleSecret(directory) : null,
+      without_secret: `move ${secret_path} away`,
+      keepSecret: (secret) => Promise.try(() => consoleSecret(directory, secret)),
+      describe: (error) => describeDatabaseError(path, error),
+      close,
+      discard,
+    };
   } catch (error) {
-    await close();
+    await discard();
     throw error;
   }
+}
+
+/** Returns a function that removes what is made of a database in the directory from now on; one that is there stays. */
+function undoOf(directory: string, is_new: boolean): () => void {
+  if (hasDatabase(directory)) return () => undefined;
+  const database = ['', '-wal', '-shm'].map((suffix) => DATABASE_FILE + suffix);
+  const lock = ['', '-journal'].map((suffix) => LOCK_FILE + suffix);
+  return () => {
+    for (const name of is_new ? [...database, ...lock] : database)
+      rmSync(join(directory, name), { force: true });
+    try {
+      if (is_new) rmdirSync(directory);
+    } catch {
+      // Somebody put a file there meanwhile, which stays.
+    }
+  };
 }
 
 /** Returns the error as a sentence where it is one of this side's database, else unchanged. */

@@ -3,7 +3,7 @@ import { CLIENT_SETTINGS, MODEL_SETTINGS } from '../config/settings.ts';
 import { MODES } from '../questions/question.ts';
 import { WrongSettings } from './command-failed.ts';
 import type { DecideOptions } from './run-decide.ts';
-import { addSettings } from './settings.ts';
+import { addSettings, settingsOf } from './settings.ts';
 
 /** Adds `tds decide`. */
 export function registerDecide(program: Command): void {
@@ -26,7 +26,7 @@ export function registerDecide(program: Command): void {
     .addHelpText(
       'after',
       `
-The file is the body of POST /v1/decisions; its model may be left out.
+The file is the body of POST /v1/decisions; its model may be left out. With --local the weights of --model answer.
 
 The records of --batch have a column or field "state", or all columns are the record, and perhaps an "id". The first
 line of a JSONL file may have the questions in place of FILE. A run that was stopped goes on with the records that have
@@ -41,6 +41,12 @@ Examples:
     if (batch === undefined && output !== undefined) throw new WrongSettings('--output is for --batch.');
     if (batch !== undefined && (local === true || json === true)) {
       throw new WrongSettings('--batch asks a running service: it takes neither --local nor --json.');
+    }
+    const weights = settingsOf(command).effective.find(({ name }) => name === 'model');
+    if (local !== true && weights?.origin.from === 'flag') {
+      throw new WrongSettings(
+        '--model names the weights of --local: a service is asked for the "model" of the file.',
+      );
     }
     if (batch !== undefined) {
       const { runBatch } = await import('./batch/run-batch.ts');

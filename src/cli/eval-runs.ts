@@ -13,7 +13,7 @@ import { systemClock } from '../time/clock.ts';
 import { type DataOptions, examplesHelp } from './command.ts';
 import { inOneSentence } from './command-failed.ts';
 import { interruptible } from './interruptible.ts';
-import { addSettings } from './settings.ts';
+import { addSettings, textBehindFlag } from './settings.ts';
 
 const LIMIT_MAX = 1_000_000_000;
 const DEFAULT_SEED = 1;
@@ -22,6 +22,8 @@ const FOLDS_MAX = 100;
 
 /** The options of every command that sends the records of a cases file to a model. */
 export interface CaseRunOptions extends DataOptions, ModelConfig {
+  /** The file of the default model's weights in a service, where `--model` is the id of a model. */
+  readonly servedModel?: string | undefined;
   readonly limit?: number;
   readonly seed: number;
 }
@@ -35,6 +37,9 @@ export interface EvalRunOptions extends CaseRunOptions {
 /** Adds the options of `CaseRunOptions`, with their help and examples. */
 export function addCaseRunOptions(command: Command, examples: readonly string[]): Command {
   return addSettings(command, [...MODEL_SETTINGS, ...DATA_SETTINGS])
+    .hook('preAction', (action) => {
+      action.setOptionValue('servedModel', textBehindFlag(action, 'model') ?? undefined);
+    })
     .option('--limit <n>', 'only this many records, drawn by the seed', wholeNumberBetween(1, LIMIT_MAX))
     .option(
       '--seed <n>',
@@ -44,7 +49,7 @@ export function addCaseRunOptions(command: Command, examples: readonly string[])
     )
     .addHelpText(
       'after',
-      '\n--model also takes the id of a model of the catalog ("tds model list"), with weights or upstreams.',
+      '\n--model also takes the id of a model of the catalog ("tds model list"), with weights or upstreams. The default model then has the weights of TDS_MODEL, as in "tds serve".',
     )
     .addHelpText('after', examplesHelp(examples));
 }

@@ -22,12 +22,12 @@ const ROWS: readonly Row[] = [
         ],
         { stacked: true },
       ),
-      chart('Share of requests that got 5xx', 'percentunit', [
-        [
-          `${sum(rate('tds_requests_total', 'status=~"5.."'))} / ${sum(rate('tds_requests_total'))}`,
-          'failed',
-        ],
-      ]),
+      chart(
+        'Share of requests that got 5xx',
+        'percentunit',
+        [[`${answered('5..')} / ${answered('2..|5..')}`, 'failed']],
+        { description: 'Of those to the API and to /mcp, refusals aside.' },
+      ),
       chart('Questions a second', 'ops', [
         [sum(rate('tds_questions_total'), 'model, mode'), '{{model}} {{mode}}'],
       ]),
@@ -37,7 +37,7 @@ const ROWS: readonly Row[] = [
         [[`60 * ${sum(rate('tds_problems_total'), 'step')}`, '{{step}}']],
         { stacked: true, description: 'Failures that were our own fault; the log has each cause.' },
       ),
-      stat('Audit: violations', 'short', [[max(series('tds_audit_violations')), 'violations']], {
+      stat('Audit: violations', 'short', [[max(newestAudit()), 'violations']], {
         ...NARROW,
         description: 'Anything but 0: run "tds audit".',
       }),
@@ -47,6 +47,10 @@ const ROWS: readonly Row[] = [
         [[`time() - ${max(`${series('tds_audit_timestamp_seconds')} > 0`)}`, 'age']],
         NARROW,
       ),
+      stat('Payment events that wait', 'short', [[max(series('tds_payment_events_unresolved')), 'events']], {
+        ...NARROW,
+        description: 'Anything but 0: run "tds credit events".',
+      }),
     ],
   },
   {
@@ -54,7 +58,8 @@ const ROWS: readonly Row[] = [
     panels: [
       quantiles('Whole time by mode', 'tds_request_seconds', { by: 'mode' }),
       quantiles('Platform time', 'tds_platform_seconds', {
-        description: 'Without the wait for the model and the model.',
+        description:
+          'Without the wait for the model and the model. Lines of batches, which wait on purpose, are in no time.',
       }),
       quantiles('Wait for the model', 'tds_queue_seconds'),
       quantiles('Model time by mode', 'tds_model_seconds', { by: 'mode' }),
@@ -183,6 +188,12 @@ const ROWS: readonly Row[] = [
         NARROW,
       ),
       stat('Backup: failed', 'short', [[max(series('tds_backup_failed')), '']], NARROW),
+      stat(
+        'TLS certificate: expires in',
+        's',
+        [[`${series('tds_certificate_expires_timestamp_seconds')} - time()`, '{{instance}}']],
+        NARROW,
+      ),
       chart('Size of the newest backup', 'bytes', [[series('tds_backup_bytes'), '{{instance}}']]),
       chart('Memory of kept prefixes', 'bytes', [
         [sum(series('tds_prefix_cache_bytes'), 'instance, model'), '{{instance}} {{model}}'],
@@ -238,6 +249,17 @@ function quantile(rank: number, histogram: string, by?: string): string {
 /** Returns the series of a metric on the chosen instances, of which other labels can choose some. */
 function series(metric: string, labels?: string): string {
   return `${metric}{${['instance=~"$instance"', labels].filter(Boolean).join(', ')}}`;
+}
+
+/** Returns the requests a second with such a status that are neither for the console nor without a route. */
+function answered(status: string): string {
+  return sum(rate('tds_requests_total', `endpoint=~"/v1/.*|/mcp", status=~"${status}"`));
+}
+
+/** Returns the violations on the node whose audit is the newest: nodes of a database take turns. */
+function newestAudit(): string {
+  const time = series('tds_audit_timestamp_seconds');
+  return `${series('tds_audit_violations')} and ${time} == on (job) group_left () ${max(time, 'job')}`;
 }
 
 /** Returns what a counter counts a second. */

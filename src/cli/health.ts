@@ -7,6 +7,7 @@ import { CommandFailed } from './command-failed.ts';
 import { jsonOrNull } from './json-body.ts';
 import { printLine } from './output.ts';
 import { findAddress } from './server-addresses.ts';
+import { allowRefusedFile, settingsOf } from './settings.ts';
 
 /** Longer than the service's own checks take. */
 const ANSWER_MS = 5_000;
@@ -25,7 +26,7 @@ interface HealthOptions extends Values<'data'> {
 
 /** Adds `tds health`. */
 export function registerHealth(program: Command): void {
-  dataCommand(
+  const command = dataCommand(
     program,
     {
       usage: 'health',
@@ -34,12 +35,18 @@ export function registerHealth(program: Command): void {
       example: 'tds health --data ./data',
     },
     ['data'],
-  )
+  );
+  // A container must not be replaced for an edit of its file, which its service has not read.
+  allowRefusedFile(command)
     .addOption(
       new Option('--url <url>', 'address of the service (default: the one that runs on the data directory)'),
     )
     .option('--live', 'ask only whether it answers: one that is not ready must not always be started again')
-    .action(checkHealth);
+    .action(async (options: HealthOptions) => {
+      const { file_refusal } = settingsOf(command);
+      if (file_refusal !== null) process.stderr.write(`tds: ${file_refusal} It is not used here.\n`);
+      await checkHealth(options);
+    });
 }
 
 /** Prints one word if the service is healthy. Throws `CommandFailed` where it is not. */

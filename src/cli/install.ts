@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -164,9 +164,10 @@ function deployments(
       text: () => textOf('Caddyfile', places),
       next: [
         `install -m 644 ${written('Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
-        'let the service know of the proxy, such as in /etc/tds.env, and start it again:',
-        '  TDS_CLIENT_ADDRESS_HEADER=X-Forwarded-For',
-        `  TDS_PUBLIC_URL=${domain.includes('://') ? domain : `https://${domain}`}`,
+        // In this file, because commands read it too: "tds user reset" prints a link to that address.
+        `let the service know of the proxy, under [server] in ${SETTINGS_FILE}, and start it again:`,
+        '  client_address_header = "X-Forwarded-For"',
+        `  public_url = "${domain.includes('://') ? domain : `https://${domain}`}"`,
       ],
     },
     {
@@ -218,7 +219,7 @@ function firstLines(
       : `install -m 644 ${settings_file} ${SETTINGS_FILE}`,
     ...(is_postgres
       ? [
-          `where PostgreSQL asks for a password: put TDS_DATABASE_PASSWORD=... into ${SECRETS_FILE}, of mode 600`,
+          `where PostgreSQL asks for a password: put TDS_DATABASE_PASSWORD='...' into ${SECRETS_FILE}, of mode 600`,
           // The password comes from the file of secrets, as for the unit.
           `systemd-run --pty --uid=${user} --property=EnvironmentFile=-${SECRETS_FILE} --setenv=TDS_CACHE=/var/cache/tds ${init}`,
         ]
@@ -288,7 +289,8 @@ function upstreamOf(host: string, port: number): string {
 
 /** Returns the unit's command: the executable, or Bun with the checkout. */
 function programOf(executable: string | undefined): readonly string[] {
-  const paths = [executable === undefined ? process.execPath : resolve(executable)];
+  // The launcher of an executable leaves only `/proc/self/exe`.
+  const paths = [executable === undefined ? realpathSync(process.execPath) : resolve(executable)];
   if (executable === undefined && !IS_UNPACKED) paths.push(projectFile('src/main.ts'));
   const hidden = paths.find((path) => HIDDEN.test(path));
   if (hidden !== undefined) {

@@ -43,6 +43,7 @@ interface CreateOptions extends AsOptions {
 
 interface RotateOptions extends AsOptions {
   readonly overlap: number | typeof NONE;
+  readonly expires?: number;
 }
 
 interface ListOptions extends JsonOptions {
@@ -50,6 +51,13 @@ interface ListOptions extends JsonOptions {
   readonly project?: string;
   readonly revoked?: true;
 }
+
+/** When a new key expires. */
+const EXPIRES = [
+  '--expires <when>',
+  `a duration such as 90d, a UTC date, or a time, in the next ${EXPIRY_DAYS_MAX} days (default: never)`,
+  timeAhead,
+] as const;
 
 /** Adds `tds key …`. */
 export function registerKeys(program: Command): void {
@@ -73,11 +81,7 @@ function registerCreation(parent: Command): void {
   })
     .argument('<project>', 'id or unique name')
     .argument('<name>')
-    .option(
-      '--expires <when>',
-      `a duration such as 90d, a UTC date, or a time, in the next ${EXPIRY_DAYS_MAX} days (default: never)`,
-      timeAhead,
-    )
+    .option(...EXPIRES)
     .option(
       '--monthly-limit <dollars>',
       'the most that it may spend in a UTC month (default: no limit)',
@@ -226,21 +230,25 @@ function registerRotation(parent: Command): void {
       `the time for which both keys work, up to ${OVERLAP_DAYS_MAX}d; none revokes the old one at once`,
       durationOrNone,
     )
+    .option(...EXPIRES)
     .option(...AS)
     .action(async (text: string, options: RotateOptions) => {
       const overlap_ms = nullIfNone(options.overlap) ?? 0;
       const { created, replaced } = await withData(options, async (context) => {
         const key_id = await keyId(context, text);
         const actor = await actorOf(context, options.as);
-        const made = await rotateKey(context, actor, { key_id, overlap_ms });
+        const made = await rotateKey(context, actor, {
+          key_id,
+          overlap_ms,
+          expires_at_ms: options.expires ?? null,
+        });
         return { created: made, replaced: await endOf(context, key_id) };
       });
+      // Before the service is asked, because the key is shown only here.
+      if (options.json) printJson({ ...created, replaced });
+      else printCreated(created);
       const is_refused = await askToForgetKeys(options.data);
-      if (options.json) {
-        printJson({ ...created, replaced });
-        return;
-      }
-      printCreated(created);
+      if (options.json) return;
       if (replaced.expires_at_ms !== null) printLine(expiryLine(replaced.id, replaced.expires_at_ms));
       else printLine(`${replaced.id} is revoked. ${whenRefused(options.data, is_refused)}`);
     });

@@ -1,4 +1,4 @@
-import type { ServeConfig } from '../config/settings.ts';
+import type { ConnectionConfig, ServeConfig } from '../config/settings.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import type { Certificate } from '../http/certificate.ts';
 import { descriptorLimit, openDescriptors } from '../http/file-descriptors.ts';
@@ -15,7 +15,7 @@ import { type ReloadListener, startReloadListener } from './reload-socket.ts';
 import { modelStates } from './served-models.ts';
 
 /** Returns the bounds of the connections. */
-export function connectionBounds(config: ServeConfig): ConnectionBounds {
+export function connectionBounds(config: ConnectionConfig): ConnectionBounds {
   return {
     connection_limit: config.connectionLimit,
     connection_limit_per_address: config.connectionLimitPerAddress,

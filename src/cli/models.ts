@@ -40,7 +40,7 @@ import { CommandFailed } from './command-failed.ts';
 import { printJson, printLine, printRows } from './output.ts';
 import { type ReloadOptions, reloadModel } from './reload-model.ts';
 import { askForModelStates, type ServedModelState } from './reload-socket.ts';
-import { addSettings } from './settings.ts';
+import { addSettings, hasFlag } from './settings.ts';
 import { answerTimeout, type GivenMembers, upstreamAddress, upstreamMembers } from './upstream-members.ts';
 import { dollars, NONE } from './values.ts';
 
@@ -49,7 +49,7 @@ const UPSTREAM_CONTEXT_TOKENS = 16_384;
 /** More than any model reads. */
 const CONTEXT_TOKENS_MAX = 100_000_000;
 
-interface AddOptions extends JsonOptions, Omit<ModelConfig, 'model'> {
+interface AddOptions extends JsonOptions, ModelConfig {
   readonly weights?: string;
   readonly upstream?: GivenMembers;
   readonly protocol: UpstreamProtocol;
@@ -363,15 +363,15 @@ function registerAdd(parent: Command): void {
       wholeNumberBetween(1, CONTEXT_TOKENS_MAX),
     )
     .option('--price <dollars>', 'price of 1M input tokens', dollars);
-  addSettings(
-    command,
-    MODEL_SETTINGS.filter((name) => name !== 'model'),
-  )
+  addSettings(command, MODEL_SETTINGS)
     .addHelpText(
       'after',
-      '\nA running server loads weights at the first request. Each model of weights has its own memory, and all compute with --threads threads on the same cores; upstreams compute by themselves.',
+      '\n--model is for --tuning: where "tds serve" has it, its weights are those of the default model. A running server loads weights at the first request. Each model of weights has its own memory, and all compute with --threads threads on the same cores; upstreams compute by themselves.',
     )
-    .action(async (id: string, kind: NewModel['kind'], options: AddOptions) => {
+    .action(async (id: string, kind: NewModel['kind'], options: AddOptions, command: Command) => {
+      if (options.tuning === undefined && hasFlag(command, 'model')) {
+        throw new CommandFailed('--model goes with --tuning: the weights of a new model are --weights.');
+      }
       const model = await withData(options, (context) => add(context, id, kind, options));
       const state = model.status === 'live' ? 'open' : options.closed ? 'closed' : 'coming soon';
       printModel(model, options, `Added ${id}, which is ${state}.`);

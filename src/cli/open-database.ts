@@ -22,7 +22,7 @@ export async function openDatabase(
   if (isPostgres(options.database)) {
     // Loaded only here, because its client and its schema would slow down every command on SQLite.
     const { describeFailure, openPostgres } = await import('./open-postgres.ts');
-    const database = await openPostgres(options, open.create);
+    const database = await openPostgres(options, open);
     return { database, describe: (error) => describeFailure(database.name, error) };
   }
   const database = new SqliteDatabase(openDataDirectory(options.data, open));

@@ -8,7 +8,8 @@ import { withPassword } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
 import { PROGRAM_VERSION } from '../program/build-info.ts';
 import { systemClock } from '../time/clock.ts';
-import { CommandFailed, NoData } from './command-failed.ts';
+import { CommandFailed, NoData, OlderData } from './command-failed.ts';
+import type { OpenDataOptions } from './data-directory.ts';
 
 /** The settings of a connection. */
 export interface PostgresSettings extends Values<'database' | 'databasePassword'> {
@@ -18,10 +19,13 @@ export interface PostgresSettings extends Values<'database' | 'databasePassword'
 
 /**
  * Connects to the configured PostgreSQL database, with this program's schema; an empty database gets it if
- * `create` is true. An older schema is updated unless a server runs on it. Throws `CommandFailed` with one
- * sentence of advice.
+ * `create` is true. An older schema is updated unless a server runs on it, or `update` is false. Throws
+ * `CommandFailed` with one sentence of advice.
  */
-export async function openPostgres(settings: PostgresSettings, create: boolean): Promise<PostgresDatabase> {
+export async function openPostgres(
+  settings: PostgresSettings,
+  open: Pick<OpenDataOptions, 'create' | 'update'>,
+): Promise<PostgresDatabase> {
   const url = withPassword(settings.database, settings.databasePassword ?? process.env.PGPASSWORD);
   const connections = settings.databaseConnections ?? 1;
   const database = await PostgresDatabase.open({ url, connections, version: PROGRAM_VERSION }).catch(
@@ -30,7 +34,7 @@ export async function openPostgres(settings: PostgresSettings, create: boolean):
     },
   );
   try {
-    await ensureSchema(database, create);
+    await ensureSchema(database, open);
     return database;
   } catch (error) {
     await database.close();
@@ -38,7 +42,10 @@ export async function openPostgres(settings: PostgresSettings, create: boolean):
   }
 }
 
-async function ensureSchema(database: PostgresDatabase, create: boolean): Promise<void> {
+async function ensureSchema(
+  database: PostgresDatabase,
+  { create, update = true }: Pick<OpenDataOptions, 'create' | 'update'>,
+): Promise<void> {
   const { db, name } = database;
   const known = knownMigrations();
   const state = await schemaState(db, known);
@@ -46,6 +53,10 @@ async function ensureSchema(database: PostgresDatabase, create: boolean): Promis
   if (state === 'new' && !create)
     throw new NoData(
       `There is no data in ${name}: run "tds init" with the same --database first, or name another one.`,
+    );
+  if (state === 'older' && !update)
+    throw new OlderData(
+      `${name} is of an older version: the next start, or another command, updates it, and nothing backs it up before: dump it first.`,
     );
   // Of several processes that start at once, one does it.
   const found = await bringUpToDate(db, known, async (transaction) => {

@@ -17,8 +17,10 @@ import type { Organization, TierSettings } from '../store/account-records.ts';
 import { systemClock } from '../time/clock.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { addEntry, type EntryOptions, withEntry } from './entry.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printRows } from './output.ts';
+import { askToForgetKeys } from './reload-socket.ts';
 import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
 
 /** Returns an organization as scripts get it. */
@@ -118,7 +120,7 @@ export function ownerAdvice(organization: string): string {
   return `It has no owner yet: give it one with: tds member add ${organization} EMAIL owner`;
 }
 
-interface CreditOptions extends JsonOptions {
+interface CreditOptions extends EntryOptions {
   readonly force?: true;
 }
 
@@ -139,10 +141,10 @@ const SUSPENSION_COMMANDS = [
   {
     usage: 'suspend',
     description:
-      'let the keys of an organization answer nothing, within a minute; what runs is finished and charged',
+      'let the keys of an organization answer nothing: the server on the data refuses them at once, other nodes within 60 seconds; what runs is finished and charged',
     example: 'tds org suspend "Acme"',
     is_suspended: true,
-    outcome: 'is suspended: running servers refuse its keys within a minute.',
+    outcome: 'is suspended: the server on the data refuses its keys at once, other nodes within a minute.',
   },
   {
     usage: 'resume',
@@ -234,21 +236,23 @@ function registerRename(parent: Command): void {
 }
 
 function registerCredit(parent: Command): void {
-  jsonCommand(parent, {
+  const credit = jsonCommand(parent, {
     usage: 'credit',
     description:
       'enter a payment that you received by hand: it adds credit, counts as paid and moves the tier',
     example: 'tds org credit "Acme" 25',
-  })
+  });
+  addEntry(credit)
     .argument('<org>', 'id or unique name')
     .argument('<dollars>', 'amount, within the range of the tier unless --force is given', dollars)
     .option('--force', 'enter also an amount that is outside of the range')
     .action(async (text: string, amount_micros: number, options: CreditOptions) => {
-      const organization = await withData(options, async (context) =>
+      const organization = await withEntry(options, (context, entry_id) =>
         adviseForce(async () =>
           creditByHand(context, OPERATOR, {
             organization_id: await organizationId(context, text),
             amount_micros,
+            entry_id,
             within_range: options.force !== true,
           }),
         ),
@@ -268,6 +272,7 @@ function registerSuspensions(parent: Command): void {
             is_suspended,
           }),
         );
+        if (is_suspended) await askToForgetKeys(options.data);
         if (options.json) {
           const { suspended_at_ms } = organization;
           printJson({ ...organizationSummary(organization), suspended_at_ms });

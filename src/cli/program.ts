@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { AccountError } from '../access/errors.ts';
 import { CatalogChangeRefused } from '../catalog/changes.ts';
+import { PaymentProviderFailed } from '../payments/provider.ts';
 import { registerAudit } from './audit.ts';
 import { registerBackup } from './backup.ts';
 import { registerCalibrate } from './calibrate.ts';
@@ -97,10 +98,15 @@ export async function runCommandLine(program: Command, args: readonly string[]):
       error instanceof AccountError ||
       error instanceof CatalogChangeRefused ||
       error instanceof CommandFailed;
-    const text = expected ? error.message : `unexpected failure: ${describe(error)}`;
+    const text = expected ? sentenceOf(error) : `unexpected failure: ${describe(error)}`;
     program.configureOutput().writeErr?.(`tds: ${text}\n`);
     return error instanceof WrongSettings ? EXIT_USAGE : EXIT_FAILED;
   }
+}
+
+/** Returns the sentence of an expected failure; why a payment provider failed is the operator's to mend. */
+function sentenceOf({ message, cause }: Error): string {
+  return cause instanceof PaymentProviderFailed ? cause.message : message;
 }
 
 /** Returns only the innermost message: a wrapping one can quote the parameters of a statement. */

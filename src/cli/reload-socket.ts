@@ -19,6 +19,9 @@ const CONNECTIONS_MAX = 16;
 /** Longer than any path, and than the states of a thousand models. */
 const LINE_BYTES_MAX = 262_144;
 
+/** The longest wait for what a server answers at once: one that hangs must not hold a command up. */
+const ANSWER_MS = 5_000;
+
 /** Request and reply are one line each. */
 const ModelRequest = Type.Object({ id: Type.String(), weights: Type.Union([Type.String(), Type.Null()]) });
 /** The message that keys were revoked, so that cached lookups are invalid. */
@@ -157,6 +160,7 @@ async function ask<Schema extends TSchema>(
   schema: Schema,
 ): Promise<Static<Schema> | undefined> {
   const socket = connect(join(data, FILE));
+  const timer = setTimeout(() => socket.destroy(new Error('The server does not answer.')), ANSWER_MS);
   try {
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
     socket.write(`${JSON.stringify(request)}\n`);
@@ -164,6 +168,7 @@ async function ask<Schema extends TSchema>(
   } catch {
     return undefined;
   } finally {
+    clearTimeout(timer);
     socket.destroy();
   }
 }

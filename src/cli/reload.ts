@@ -20,13 +20,18 @@ export interface ReadServeSettings {
  */
 type Change = (config: ServeConfig) => Promise<void>;
 
+/** The parts of a service that a reload uses. */
+interface Reloaded {
+  readonly log: Log & { level: LogLevel };
+  readonly problems: Pick<Problems, 'report'>;
+  /** Opens the log's file again, which external log rotation asks for by the same signal. Never rejects. */
+  readonly reopenLog: () => Promise<void>;
+  readonly change: Change;
+}
+
 /** Reads the settings again after the service has started, one reload after the other. */
 export class Reloader {
-  readonly #started = Promise.withResolvers<{
-    readonly log: Log & { level: LogLevel };
-    readonly problems: Pick<Problems, 'report'>;
-    readonly change: Change;
-  }>();
+  readonly #started = Promise.withResolvers<Reloaded>();
   #last: Promise<void> = Promise.resolve();
 
   /** `in_effect` are the settings at the start. */
@@ -39,23 +44,20 @@ export class Reloader {
    * Applies settings with `change` from now on, including earlier requests to reload. Reports unexpected
    * failures.
    */
-  start(log: Log & { level: LogLevel }, problems: Pick<Problems, 'report'>, change: Change): void {
-    this.#started.resolve({ log, problems, change });
+  start(parts: Reloaded): void {
+    this.#started.resolve(parts);
   }
 
   /** Requests a reload, which runs after the earlier ones. */
   reload(): void {
     this.#last = this.#last.then(async () => {
-      const { log, problems, change } = await this.#started.promise;
-      await this.#reload(log, problems, change);
+      await this.#reload(await this.#started.promise);
     });
   }
 
-  async #reload(
-    log: Log & { level: LogLevel },
-    problems: Pick<Problems, 'report'>,
-    change: Change,
-  ): Promise<void> {
+  async #reload({ log, problems, reopenLog, change }: Reloaded): Promise<void> {
+    // First, because wrong settings must not fill the disk with a file that was moved away.
+    await reopenLog();
     try {
       const { effective, warnings, config } = this.readAgain();
       const level_before = log.level;

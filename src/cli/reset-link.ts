@@ -1,6 +1,5 @@
 import { OPERATOR } from '../access/actor.ts';
-import { removePasskeys } from '../accounts/passkeys.ts';
-import { removeSecondFactor } from '../accounts/second-factors.ts';
+import { endSignIns } from '../accounts/end-sign-ins.ts';
 import { SERVICE_URL, type Values } from '../config/settings.ts';
 import { Links } from '../console/people/links.ts';
 import { resetLink } from '../console/people/reset-link.ts';
@@ -11,15 +10,16 @@ import { printLine } from './output.ts';
 import { findAddress } from './server-addresses.ts';
 
 /**
- * Prints a link with which the user of that address sets a password, and ends the old one. Removes the user's second
- * factor, because who needs the operator's help may have lost both, and passkeys, which somebody else may have added.
+ * Prints a link with which the user of that address sets a password, and ends the old one and earlier links. Removes
+ * the user's second factor, because who needs the operator's help may have lost both, and passkeys, which somebody else
+ * may have added.
  * Rejects with `not_found`.
  */
 export async function printResetLink(
   options: DataOptions & Values<'publicUrl' | 'url'>,
   email: string,
 ): Promise<void> {
-  const { user, link, had_second_factor, removed_passkeys } = await withData(options, async (context) => {
+  const { user, link, ended } = await withData(options, async (context) => {
     const { database, store, clock, identifiers } = context;
     const found = await userByEmail({ store }, email);
     const { publicUrl, url = findAddress(options.data, 'service') } = options;
@@ -30,16 +30,14 @@ export async function printResetLink(
       clock,
       identifiers,
     };
-    const had = await removeSecondFactor(context, OPERATOR, found.id);
-    const removed = await removePasskeys(context, OPERATOR, found.id);
-    const made = await resetLink(parts, found.id);
-    return { user: found, link: made, had_second_factor: had, removed_passkeys: removed };
+    const had = await endSignIns(context, OPERATOR, found.id);
+    return { user: found, link: await resetLink(parts, found.id), ended: had };
   });
-  if (had_second_factor) printLine('The second factor is removed: the new password alone signs in.');
-  if (removed_passkeys > 0)
-    printLine(`${removed_passkeys} ${removed_passkeys === 1 ? 'passkey is' : 'passkeys are'} removed.`);
+  if (ended.had_second_factor) printLine('The second factor is removed: the new password alone signs in.');
+  const { passkeys } = ended;
+  if (passkeys > 0) printLine(`${passkeys} ${passkeys === 1 ? 'passkey is' : 'passkeys are'} removed.`);
   printLine(
-    `${user.name} <${user.email}> sets a password by this link, once, within an hour. Until then nobody signs in as them:`,
+    `${user.name} <${user.email}> sets a password by this link, once, within an hour. The old password and earlier links have ended, but whoever reads mails to that address can request another link:`,
   );
   printLine(link);
 }

@@ -1,10 +1,11 @@
-import { existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { SchemaRefused } from '../../db/schema-state.ts';
 import { BackupRefused } from '../../db/sqlite/check-file.ts';
 import { type Restored, restoreBackup } from '../../db/sqlite/restore.ts';
 import { POSTGRES_RESTORES } from '../config/database-address.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
 import { systemClock } from '../time/clock.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -36,8 +37,7 @@ export function registerRestore(program: Command): void {
 async function restore(file: string, options: RestoreOptions): Promise<Restored> {
   requireSqlite(options, '"tds restore"', POSTGRES_RESTORES);
   const { data, replace = false } = options;
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true)
-    throw new CommandFailed(`There is no file ${file}: name a backup.`);
+  requireReadable(file);
   const unclaim = claimDataDirectory(data);
   const database = join(data, DATABASE_FILE);
   try {
@@ -52,6 +52,23 @@ async function restore(file: string, options: RestoreOptions): Promise<Restored>
   } finally {
     unclaim();
   }
+}
+
+function requireReadable(file: string): void {
+  let is_file = false;
+  try {
+    is_file = statSync(file).isFile();
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    const code = systemErrorCode(error) ?? error;
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') {
+      throw new CommandFailed(
+        `${file} cannot be read (${code}): give this user the right to read it, and to enter its folders.`,
+        { cause: error },
+      );
+    }
+  }
+  if (!is_file) throw new CommandFailed(`There is no file ${file}: name a backup.`);
 }
 
 function described(error: unknown, file: string, data: string): unknown {

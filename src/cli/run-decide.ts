@@ -3,7 +3,6 @@ import { openEngine, PlanRejected, SetupError } from '../../native/engine.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { openOptions } from '../config/open-options.ts';
 import { type ModelConfig, SERVICE_URL, type Values } from '../config/settings.ts';
-import { QUESTIONS_MAX } from '../contract/tiers.ts';
 import { answersOf, engineInput, roundedLatency } from '../decisions/answer-request.ts';
 import { type DecisionRequest, missingField, parseDecisionRequest } from '../decisions/request.ts';
 import { type DecisionResponse, DecisionResponseSchema } from '../decisions/schemas.ts';
@@ -47,6 +46,7 @@ export async function runDecide(file: string, options: DecideOptions): Promise<v
 
 async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions): Promise<Outcome> {
   const request = checkedRequest(body, options.mode ?? null);
+  warnOfModel(body.get('model'), options.model ?? DEFAULT_MODEL);
   const engine = await inOneSentence([SetupError], () => openEngine(openOptions(options)));
   try {
     return await inOneSentence([PlanRejected], async () => {
@@ -67,11 +67,17 @@ async function decideLocally(body: JsonObject<JsonValue>, options: DecideOptions
   }
 }
 
-/** Makes the service's checks, with the widest limits. */
+/** Says that other weights answer than the model that the file names. */
+function warnOfModel(named: JsonValue | undefined, answering: string): void {
+  if (named === undefined || named === answering) return;
+  process.stderr.write(`tds: ${answering} answers in place of the file's model, which is for a service.\n`);
+}
+
+/** Makes the service's checks, but that of the number of questions: no organization asks here. */
 function checkedRequest(body: JsonObject<JsonValue>, mode: string | null): DecisionRequest {
   const missing = missingField(body);
   if (missing !== null) throw refused(missing);
-  const request = parseDecisionRequest(body, mode, QUESTIONS_MAX);
+  const request = parseDecisionRequest(body, mode, Number.POSITIVE_INFINITY);
   if (request instanceof Refusal) throw refused(request);
   if (request.rejection !== null) throw refused(request.rejection);
   return request;

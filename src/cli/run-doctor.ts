@@ -23,7 +23,7 @@ import { backupDirectoryPath } from './backup-directory.ts';
 import { type AskedModel, upstreamFailures } from './check-upstreams.ts';
 import { clockWarning } from './clock-check.ts';
 import { type JsonOptions, withData } from './command.ts';
-import { CommandFailed, NoData } from './command-failed.ts';
+import { CommandFailed, NoData, OlderData } from './command-failed.ts';
 import { hasDatabase, whyUnfillable } from './data-directory.ts';
 import { type Finding, kernelsFinding, threadsFinding } from './findings.ts';
 import {
@@ -181,26 +181,34 @@ async function dataFindings(options: DoctorOptions, reader: VocabularyReader): P
   const is_file = !isPostgres(options.database);
   try {
     if (is_file && !hasDatabase(data)) return [unfilledFinding(data), clockFinding(null)];
-    return await withData(options, async ({ database, store }) => [
-      booksFinding(is_file ? data : database.name, await database.audit()),
-      writerFinding(await database.lastWriter()),
-      clockFinding({
-        written_ms: await database.lastWritten_ms(),
-        made_ms: database.newestMigration_ms,
-      }),
-      is_file
-        ? backupsFinding(backupDirectoryPath(options), systemClock.now_ms())
-        : { subject: 'backups', state: 'ok', detail: `not by this service: ${POSTGRES_BACKUPS}` },
-      ...(await modelFindings(store, options, reader)),
-    ]);
+    return await withData(
+      options,
+      async ({ database, store }) => [
+        booksFinding(is_file ? data : database.name, await database.audit()),
+        writerFinding(await database.lastWriter()),
+        clockFinding({
+          written_ms: await database.lastWritten_ms(),
+          made_ms: database.newestMigration_ms,
+        }),
+        is_file
+          ? backupsFinding(backupDirectoryPath(options), systemClock.now_ms())
+          : { subject: 'backups', state: 'ok', detail: `not by this service: ${POSTGRES_BACKUPS}` },
+        ...(await modelFindings(store, options, reader)),
+      ],
+      // Who asks what a version needs has not yet decided for it.
+      { create: false, update: false },
+    );
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    const found =
-      error instanceof NoData
-        ? ({ state: 'ok', detail: 'PostgreSQL has no data yet: the first start fills it' } as const)
-        : ({ state: 'broken', detail: error.message } as const);
-    return [{ subject: 'data', ...found }, clockFinding(null)];
+    return [unopenedFinding(error, is_file ? data : 'PostgreSQL'), clockFinding(null)];
   }
+}
+
+function unopenedFinding(error: CommandFailed, place: string): Finding {
+  const subject = 'data';
+  if (error instanceof NoData)
+    return { subject, state: 'ok', detail: `${place} has no data yet: the first start fills it` };
+  return { subject, state: error instanceof OlderData ? 'warning' : 'broken', detail: error.message };
 }
 
 function unfilledFinding(data: string): Finding {

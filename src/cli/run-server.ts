@@ -4,7 +4,7 @@ import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { isPostgres } from '../config/database-address.ts';
 import type { Effective } from '../config/effective.ts';
 import { vocabularyOptions } from '../config/open-options.ts';
-import type { ServeConfig } from '../config/settings.ts';
+import type { ConnectionConfig, PaddleConfig, ReloadedConfig, ServeConfig } from '../config/settings.ts';
 import { randomIdentifiers } from '../contract/identifiers.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import type { Certificate } from '../http/certificate.ts';
@@ -42,6 +42,7 @@ import {
   openMetrics,
   openTracing,
   paymentProvider,
+  warnOfValidity,
 } from './server-parts.ts';
 import { type Stop, stopSignal } from './stop-signal.ts';
 
@@ -141,7 +142,7 @@ async function serve(
   const { log } = server_log;
   const metrics = await openMetrics(options);
   const tracing = await openTracing(options);
-  const certificate = await openCertificate(options, log);
+  const certificate = await openCertificate(options, log, metrics);
   const backup_directory = options.backupEvery === undefined ? undefined : backupDirectory(options);
   const reached_at = { address: '' };
   const service = await openService({
@@ -178,6 +179,7 @@ async function serviceParts(
   { database }: DataContext,
   reached_at: ServerParts['reached_at'],
 ): Promise<Omit<ServiceParts, 'log'>> {
+  const own_url = () => reached_at.address;
   return {
     database,
     openPlanner: (model) => openPlanner(openOptionsOf(model, options)),
@@ -193,30 +195,28 @@ async function serviceParts(
     payment_provider: paymentProvider(options),
     public_url: options.publicUrl,
     api_reference: options.apiReference === 'on',
-    console: await consoleParts(
-      options,
-      database,
-      () => reached_at.address,
-      (text) => standardOutput.write(text),
-    ),
+    own_url,
+    console: await consoleParts(options, database, own_url, (text) => standardOutput.write(text)),
   };
 }
+
+/** The settings that a reload applies besides those of `changeable`: `change` has them. */
+type OtherReloaded = keyof PaddleConfig | keyof ConnectionConfig | 'tlsCert' | 'tlsKey' | 'logLevel';
 
 /** Returns the settings that can change while requests are answered. */
-function changeable(options: ServeConfig) {
+function changeable(options: Omit<ReloadedConfig, OtherReloaded>) {
+  const { queueLimit, idleUnload, diskFloor, evaluationTimeout, ...others } = options;
+  const { usageRetentionDays, auditLogRetentionDays, ...unapplied } = others;
+  // A setting that a reload is said to apply, and that nothing applies, does not compile.
+  unapplied satisfies Record<string, never>;
   return {
-    queue_limit: options.queueLimit,
-    idle_unload_ms: options.idleUnload * 1_000,
-    disk_floor_bytes: options.diskFloor * BYTES_PER_MEGABYTE,
-    evaluation_ms: evaluation_ms(options),
-    usage_retention_days: options.usageRetentionDays,
-    audit_log_retention_days: options.auditLogRetentionDays,
+    queue_limit: queueLimit,
+    idle_unload_ms: idleUnload * MS_PER_S,
+    disk_floor_bytes: diskFloor * BYTES_PER_MEGABYTE,
+    evaluation_ms: evaluationTimeout === undefined ? undefined : evaluationTimeout * MS_PER_S,
+    usage_retention_days: usageRetentionDays,
+    audit_log_retention_days: auditLogRetentionDays,
   };
-}
-
-/** Returns the configured longest evaluation; undefined for one by the request. */
-function evaluation_ms({ evaluationTimeout }: ServeConfig): number | undefined {
-  return evaluationTimeout === undefined ? undefined : evaluationTimeout * 1_000;
 }
 
 /** Listens, announces itself, and answers requests until a stop is asked; then finishes those in flight. */
@@ -265,7 +265,12 @@ async function announceStart(
   if (options.console === 'on' && options.smtpUrl === undefined) {
     log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
   }
-  reloader.start(log, service.services.problems, (config) => change(config, { ...parts, server }));
+  reloader.start({
+    log,
+    problems: service.services.problems,
+    reopenLog: async () => await log_file?.reopen(),
+    change: (config) => change(config, { ...parts, server }),
+  });
   backups?.start();
 }
 
@@ -285,24 +290,23 @@ async function leave(service: Service, server: RunningServer, seconds: number, l
  * it can fail. Rejects with `CertificateRefused`, and then changes nothing.
  */
 async function change(
-  config: ServeConfig,
+  config: ReloadedConfig,
   {
     log,
-    log_file,
     service,
     server,
     certificate,
-  }: Pick<ServerParts, 'log' | 'log_file' | 'service' | 'certificate'> & {
+  }: Pick<ServerParts, 'log' | 'service' | 'certificate'> & {
     readonly server: RunningServer;
   },
 ): Promise<void> {
   const { tlsCert, tlsKey } = config;
   const payment_provider = paymentProvider(config);
-  if (tlsCert !== undefined && tlsKey !== undefined)
-    await certificate?.use({ certificate: tlsCert, key: tlsKey });
+  if (certificate !== undefined && tlsCert !== undefined && tlsKey !== undefined) {
+    await certificate.use({ certificate: tlsCert, key: tlsKey });
+    warnOfValidity(certificate, log);
+  }
   log.level = config.logLevel;
-  // External log rotation uses the same signal.
-  await log_file?.reopen();
   server.setConnectionLimits(connectionBounds(config));
   service.change({ ...changeable(config), payment_provider });
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { SERVE_SETTINGS, type ServeConfig } from '../config/settings.ts';
 import { DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
+import { holdSignals } from '../program/held-signals.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { descriptorsAdvice } from './machine-findings.ts';
@@ -15,9 +16,11 @@ export function registerServe(program: Command): void {
     example: 'tds serve --init --port 8080 --data ./data',
   });
   addSettings(command, SERVE_SETTINGS).action(async (options: JsonOptions & ServeConfig) => {
+    // First of all, because a reload that is asked for during the start must not end it.
+    holdSignals();
     for (const warning of settingsOf(command).warnings) process.stderr.write(`tds: ${warning}\n`);
     const descriptors = descriptorLimit();
-    // First of all, because loading anything else would fail with an error of its own.
+    // Before the rest, because loading anything else would fail with an error of its own.
     if (descriptors < DESCRIPTORS_MIN) throw new CommandFailed(descriptorsAdvice(descriptors));
     // A person sees the result. For a service manager, an unmounted volume must not be silently replaced by
     // an empty database.

@@ -1,20 +1,23 @@
 import { EMBEDDED_WEIGHTS, type OpenOptions, SetupError, weightsBytes } from '../../native/engine.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../catalog/catalog.ts';
 import { openOptions } from '../config/open-options.ts';
-import type { ServeConfig } from '../config/settings.ts';
+import type { ModelConfig, ServeConfig } from '../config/settings.ts';
 import type { Service } from '../service.ts';
-import { EMBEDDED } from '../store/catalog-records.ts';
+import { type CatalogModel, EMBEDDED, type ModelWeights } from '../store/catalog-records.ts';
 import { checkWeights } from './check-weights.ts';
 import { CommandFailed } from './command-failed.ts';
 import type { ServedModelState } from './reload-socket.ts';
 import type { Stop } from './stop-signal.ts';
 
 /**
- * Returns the options for opening a model of the catalog; `--model` replaces the weights of the default one.
+ * Returns the options for opening a model of the catalog that has weights; `--model` replaces those of the default one.
  */
-export function openOptionsOf(model: DecisionModelEntry, options: ServeConfig): OpenOptions {
+export function openOptionsOf(
+  model: Pick<CatalogModel, 'id' | 'context_tokens'> & ModelWeights,
+  options: ModelConfig,
+): OpenOptions {
   const { id, context_tokens, weights } = model;
-  const common = { ...openOptions(options), context_tokens };
+  const common = { ...openOptions(options), context_tokens: context_tokens ?? undefined };
   if (id === DEFAULT_MODEL && options.model !== undefined) return common;
   return { ...common, model_path: weights === EMBEDDED ? undefined : weights, expected: model };
 }

@@ -1,5 +1,5 @@
 import { paddleSettings } from '../config/combinations.ts';
-import type { ServeConfig } from '../config/settings.ts';
+import type { PaddleConfig, ServeConfig } from '../config/settings.ts';
 import { randomIdentifiers } from '../contract/identifiers.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
@@ -84,6 +84,7 @@ export async function openTracing({
     url,
     headers,
     ratio: tracePercent / PERCENT,
+    random: Math.random,
     version: PROGRAM_VERSION,
     instance_id,
     clock: systemClock,
@@ -93,17 +94,36 @@ export async function openTracing({
 /** Opens the certificate of `--tls-cert`, which is read again when its files change; undefined for none. */
 export async function openCertificate(
   { tlsCert, tlsKey }: ServeConfig,
-  log: Pick<Log, 'info' | 'error'>,
+  log: Pick<Log, 'info' | 'warn' | 'error'>,
+  metrics: Pick<PrometheusMetrics, 'watchCertificate'> | null,
 ): Promise<Certificate | undefined> {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
   const certificate = await inOneSentence([CertificateRefused], () =>
     Certificate.open({ certificate: tlsCert, key: tlsKey }),
   );
+  warnOfValidity(certificate, log);
+  metrics?.watchCertificate(() => certificate.validity.to_ms);
   certificate.watch({
-    onReload: () => log.info('new connections get the new TLS certificate'),
+    onReload: () => {
+      log.info('new connections get the new TLS certificate');
+      warnOfValidity(certificate, log);
+    },
     onFailure: ({ message }) => log.error('the TLS certificate before stays', { reason: message }),
   });
   return certificate;
+}
+
+/** Warns of a certificate that clients refuse now. It is served all the same, because a clock may be wrong. */
+export function warnOfValidity(
+  { validity: { from_ms, to_ms } }: Pick<Certificate, 'validity'>,
+  log: Pick<Log, 'warn'>,
+): void {
+  const now_ms = systemClock.now_ms();
+  if (from_ms <= now_ms && now_ms < to_ms) return;
+  log.warn('clients refuse the TLS certificate, because it is outside its validity: renew it', {
+    valid_from: new Date(from_ms).toISOString(),
+    valid_to: new Date(to_ms).toISOString(),
+  });
 }
 
 /** Returns the backups of `--backup-every`; undefined for none. */
@@ -121,7 +141,7 @@ export function backupSchedule(
 }
 
 /** Returns Paddle if its settings are given, else null. */
-export function paymentProvider(config: ServeConfig): PaymentProvider | null {
+export function paymentProvider(config: PaddleConfig): PaymentProvider | null {
   const settings = paddleSettings(config);
   return settings === null ? null : paddleProvider(settings);
 }

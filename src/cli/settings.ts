@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { contradiction } from '../config/combinations.ts';
-import { DEFAULT_CONFIG_FILE, readConfigFile, wrongText } from '../config/config-file.ts';
+import { type ConfigFile, DEFAULT_CONFIG_FILE, readConfigFile, wrongText } from '../config/config-file.ts';
 import {
   CONFIG_VARIABLE,
   type Effective,
@@ -18,12 +18,15 @@ export interface ReadSettings {
   readonly effective: readonly Effective[];
   /** The file that was read; null for none. */
   readonly config_file: string | null;
+  /** Why a file was refused that the command does without (`allowRefusedFile`); null where none was. */
+  readonly file_refusal: string | null;
   /** Warnings for the operator. */
   readonly warnings: readonly string[];
 }
 
 const names_of = new WeakMap<Command, readonly SettingName[]>();
 const read_of = new WeakMap<Command, ReadSettings>();
+const without_refused_file = new WeakSet<Command>();
 const flags_of = new WeakMap<Command, ReadonlyMap<SettingName, string>>();
 
 /**
@@ -49,6 +52,12 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
   return command.addHelpText('after', () =>
     flaglessHelp((names_of.get(command) ?? []).filter(isFlagless).map(settingOf)),
   );
+}
+
+/** Lets a command go on without the file where it is refused: it may not fail for another program's settings. */
+export function allowRefusedFile(command: Command): Command {
+  without_refused_file.add(command);
+  return command;
 }
 
 /** The error of contradicting settings. */
@@ -105,14 +114,25 @@ export function applySettings(command: Command): void {
 
 /** Returns the settings that `applySettings` last read for the command. */
 export function settingsOf(command: Command): ReadSettings {
-  return read_of.get(command) ?? { effective: [], config_file: null, warnings: [] };
+  return read_of.get(command) ?? { effective: [], config_file: null, file_refusal: null, warnings: [] };
+}
+
+/** Returns true if the command line has the setting's flag. */
+export function hasFlag(command: Command, name: SettingName): boolean {
+  return flagsOf(command).has(name);
+}
+
+/** Returns the text that a setting has in the environment or the file, where a flag hides it; null for none. */
+export function textBehindFlag(command: Command, name: SettingName): string | null {
+  if (!hasFlag(command, name)) return null;
+  const { file } = fileFor(command);
+  const [hidden] = effectiveSettings([name], { flags: new Map(), environment: process.env, file });
+  return hidden?.text ?? null;
 }
 
 function readSettings(command: Command): ReadSettings {
   const flags = flagsOf(command);
-  const named: string | undefined =
-    command.getOptionValue('config') ?? (process.env[CONFIG_VARIABLE] || undefined);
-  const file = readConfigFile(named);
+  const { file, file_refusal } = fileFor(command);
   const sources = { flags, environment: process.env, file };
   const effective = effectiveSettings(names_of.get(command) ?? [], sources);
   const wrong = contradiction(effective);
@@ -120,6 +140,7 @@ function readSettings(command: Command): ReadSettings {
   return {
     effective,
     config_file: file?.path ?? null,
+    file_refusal,
     warnings: [
       ...(file?.warnings ?? []),
       ...(file === null ? [] : shadowedSettings(effective, file)),
@@ -128,6 +149,20 @@ function readSettings(command: Command): ReadSettings {
       ),
     ],
   };
+}
+
+function fileFor(command: Command): {
+  readonly file: ConfigFile | null;
+  readonly file_refusal: string | null;
+} {
+  try {
+    const named: string | undefined =
+      command.getOptionValue('config') ?? (process.env[CONFIG_VARIABLE] || undefined);
+    return { file: readConfigFile(named), file_refusal: null };
+  } catch (error) {
+    if (!(error instanceof ConfigurationRefused) || !without_refused_file.has(command)) throw error;
+    return { file: null, file_refusal: error.message };
+  }
 }
 
 /** Returns the flags of the command line, before any other source was applied. */

@@ -1,6 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
@@ -27,6 +24,7 @@ import { interruptible } from './interruptible.ts';
 import { keyId, organizationId, projectId } from './lookup.ts';
 import { printJson, printLine } from './output.ts';
 import { time } from './values.ts';
+import { writeWholeFile } from './write-whole-file.ts';
 
 interface ExportOptions extends DataOptions {
   readonly from?: number;
@@ -68,20 +66,13 @@ async function writeToStandardOutput(lines: AsyncIterable<string>): Promise<void
   }
 }
 
-/** Writes a file that appears only once it is complete. */
-async function writeToFile(lines: AsyncIterable<string>, file: string): Promise<void> {
-  const partial = `${file}.${randomUUID()}.partial`;
-  try {
-    await pipeline(Readable.from(lines), createWriteStream(partial, { flags: 'wx', mode: OWNER_ONLY_FILE }));
-    await rename(partial, file);
-  } catch (error) {
-    await rm(partial, { force: true });
-    if (!(error instanceof Error && 'syscall' in error)) throw error;
-    const code = systemErrorCode(error);
-    throw new CommandFailed(`${file} cannot be written (${code}): name another file with --output.`, {
-      cause: error,
-    });
-  }
+/** Says that an export ended at its most rows, beside the CSV. */
+function noteCut(last_ms: number): void {
+  // The end is excluded, and others may have ended in the last row's millisecond.
+  const to = new Date(last_ms + 1).toISOString();
+  process.stderr.write(
+    `There are older requests: "--to ${to}" exports from the last row on, which is there again.\n`,
+  );
 }
 
 /** Reports the usage that an export lacks, beside the CSV. */
@@ -95,7 +86,7 @@ async function noteRolledUp({ store }: AccountContext, filter: UsageFilter): Pro
 }
 
 function write(lines: AsyncIterable<string>, file: string | undefined): Promise<void> {
-  return file === undefined ? writeToStandardOutput(lines) : writeToFile(lines, file);
+  return file === undefined ? writeToStandardOutput(lines) : writeWholeFile(file, lines, OWNER_ONLY_FILE);
 }
 
 /** Adds the options that choose the usage and the output. */
@@ -175,7 +166,7 @@ export function registerUsage(program: Command): void {
   ).action((options: ExportOptions) =>
     withData(options, async (context) => {
       const filter = await usageFilter(context, options);
-      await write(exportUsage(context.store.usage, filter), options.output);
+      await write(exportUsage(context.store.usage, filter, { onCut: noteCut }), options.output);
       await noteRolledUp(context, filter);
     }),
   );

@@ -1,10 +1,11 @@
 import { InvalidArgumentError } from 'commander';
 import { DURATION, wholeNumberBetween } from '../config/setting.ts';
+import { ENTRY_ID } from '../contract/identifiers.ts';
 import { parseDollars } from '../contract/money.ts';
 import { systemClock } from '../time/clock.ts';
+import { isDay } from '../time/days.ts';
 
-const DATE = /^\d{4}-\d{2}-\d{2}$/;
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
+const TIME = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
 /** Parses dollars on the command line into micro-dollars. */
 export function dollars(text: string): number {
@@ -26,6 +27,12 @@ export function nullIfNone<T>(value: T | typeof NONE): T | null {
   return value === NONE ? null : value;
 }
 
+/** Parses the id of an entry by hand. */
+export function entryId(text: string): string {
+  if (!ENTRY_ID.test(text)) throw new InvalidArgumentError('Give the id as the failed command printed it.');
+  return text;
+}
+
 /** The largest number with the most digits that are read. */
 const WHOLE_NUMBER_MAX = 999_999_999_999_999;
 
@@ -39,7 +46,8 @@ export function wholeNumberOrNone(text: string): number | typeof NONE {
 
 /** Parses a date (its UTC midnight) or a date and time with its zone into Unix milliseconds. */
 export function time(text: string): number {
-  const time_ms = DATE.test(text) || TIME.test(text) ? Date.parse(text) : Number.NaN;
+  const [, day = ''] = TIME.exec(text) ?? [];
+  const time_ms = isDay(day) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time_ms)) {
     throw new InvalidArgumentError(
       'Give a UTC date such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z.',

@@ -41,8 +41,16 @@ export interface Setting<Value = unknown> {
 
 type Optional<Row, Name extends keyof Row> = Omit<Row, Name> & Partial<Pick<Row, Name>>;
 
+type OnReload = Setting['on_reload'];
+
 /** The fields of a row; by default a setting is public and needs a restart. */
-type Row<Value> = Optional<Omit<Setting<Value>, 'kind' | 'default'>, 'is_secret' | 'on_reload'>;
+type Row<Value, Reload extends OnReload> = Optional<
+  Omit<Setting<Value>, 'kind' | 'default' | 'on_reload'>,
+  'is_secret'
+> & { readonly on_reload?: Reload };
+
+/** A setting whose type says what a reload does with it. */
+type Reloaded<Value, Reload extends OnReload> = Setting<Value> & { readonly on_reload: NoInfer<Reload> };
 
 /** The replacement of a secret in print. */
 export const MASK = '********';
@@ -53,18 +61,18 @@ export function publicText({ is_secret, public_text }: Setting, text: string): s
 }
 
 /** Returns a setting that always has a value. */
-export function setting<Value>(
+export function setting<Value, Reload extends OnReload = 'restart'>(
   kind: Kind<Value>,
-  row: Row<Value> & { readonly default: NoInfer<Value> },
-): Setting<Value>;
+  row: Row<Value, Reload> & { readonly default: NoInfer<Value> },
+): Reloaded<Value, Reload>;
 /** Returns a setting that may have no value. */
+export function setting<Value, Reload extends OnReload = 'restart'>(
+  kind: Kind<Value>,
+  row: Row<Value, Reload> & { readonly example: string },
+): Reloaded<Value | undefined, Reload>;
 export function setting<Value>(
   kind: Kind<Value>,
-  row: Row<Value> & { readonly example: string },
-): Setting<Value | undefined>;
-export function setting<Value>(
-  kind: Kind<Value>,
-  row: Row<Value> & { readonly default?: Value },
+  row: Row<Value, OnReload> & { readonly default?: Value },
 ): Setting<Value | undefined> {
   return { is_secret: false, on_reload: 'restart', ...row, kind, default: row.default };
 }

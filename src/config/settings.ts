@@ -1,8 +1,7 @@
 import { InvalidArgumentError } from 'commander';
-import { EVALUATOR_CHOICES, GPUS, type Gpu } from '../../native/engine.ts';
-import { AccountError } from '../access/errors.ts';
-import { checkedEmail } from '../accounts/names.ts';
+import { EVALUATOR_CHOICES, GPUS, type Gpu, THREADS_MAX } from '../../native/engine.ts';
 import { AUDIT_LOG_RETENTION_DAYS } from '../audit-log/roll-up.ts';
+import { ACCOUNT_ERRORS } from '../errors/errors.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import { LOG_LEVELS } from '../log/log-level.ts';
 import { DISK_FLOOR_BYTES } from '../observability/readiness.ts';
@@ -31,7 +30,6 @@ export const SERVICE_URL = 'http://127.0.0.1:8080';
 /** The rules of sign-up to the console. */
 export const SIGN_UP_RULES = ['open', 'invited'] as const;
 const BACKUPS_MAX = 10_000;
-const THREADS_MAX = 512;
 const QUEUE_MAX = 1_000_000;
 const DAY_S = 86_400;
 const RETENTION_DAYS_MAX = 36_500;
@@ -153,7 +151,7 @@ export const SETTINGS = {
     help: 'whether the web console is served at /console: on or off',
     default: 'on',
   }),
-  publicUrl: setting(textOf(parsePublicUrl), {
+  publicUrl: setting(textOf(originLike('https://tds.example.com')), {
     flag: '--public-url <address>',
     variable: 'TDS_PUBLIC_URL',
     key: 'server.public_url',
@@ -371,7 +369,7 @@ export const SETTINGS = {
     example: 'smtp://user:password@mail.example.com:587',
     is_secret: true,
   }),
-  mailFrom: setting(TEXT, {
+  mailFrom: setting(textOf(parseSender), {
     flag: '--mail-from <address>',
     variable: 'TDS_MAIL_FROM',
     key: 'mail.from',
@@ -434,7 +432,7 @@ export const SETTINGS = {
     default: 'production',
     on_reload: 'applied',
   }),
-  url: setting(textOf(parseServiceUrl), {
+  url: setting(textOf(originLike(SERVICE_URL)), {
     flag: '--url <address>',
     variable: 'TDS_URL',
     key: 'client.url',
@@ -442,10 +440,10 @@ export const SETTINGS = {
     example: SERVICE_URL,
   }),
   key: setting(TEXT, {
-    flag: '--key <key>',
+    flag: null,
     variable: 'TDS_API_KEY',
     key: 'client.key',
-    help: 'API key for "tds decide" and "tds mcp"; better given by its variable',
+    help: 'API key for "tds decide" and "tds mcp"',
     example: 'sk_svc_…',
     is_secret: true,
   }),
@@ -516,15 +514,24 @@ export type ModelConfig = Values<(typeof MODEL_SETTINGS)[number]>;
 /** The values for Paddle Billing, as given; `paddleSettings` checks them. */
 export type PaddleConfig = Values<(typeof PADDLE_SETTINGS)[number]>;
 
+/** The values that bound the connections. */
+export type ConnectionConfig = Values<'connectionLimit' | 'connectionLimitPerAddress'>;
+
 /** The values of `tds serve`. */
 export type ServeConfig = Values<ServeSetting>;
 
+/** The settings of which a reload applies a new value. */
+type ReloadedSetting = {
+  [Name in SettingName]: (typeof SETTINGS)[Name]['on_reload'] extends 'restart' ? never : Name;
+}[SettingName];
+
+/** The values that a reload applies. */
+export type ReloadedConfig = Values<ReloadedSetting>;
+
+/** Parses an address. Its exact form is checked where a user is made: a service with users needs none. */
 function parseEmail(text: string): string {
-  try {
-    return checkedEmail(text);
-  } catch (error) {
-    throw error instanceof AccountError ? new InvalidArgumentError(error.message) : error;
-  }
+  if (/^[^\s@]+@[^\s@]+$/.test(text)) return text;
+  throw new InvalidArgumentError(ACCOUNT_ERRORS.invalid_email.message);
 }
 
 /** Parses a host; an IPv6 address may be in brackets, as in a URL. */
@@ -533,18 +540,23 @@ function parseHost(text: string): string {
   return TEXT.parse(address);
 }
 
-function parsePublicUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const is_address = url?.protocol === 'http:' || url?.protocol === 'https:';
-  if (url !== null && is_address && url.pathname === '/' && url.search === '' && url.hash === '')
-    return url.origin;
-  throw new InvalidArgumentError('It must be an address such as https://tds.example.com.');
+/** Returns a parser of addresses of a service, which have no path: it would be dropped. */
+function originLike(example: string): (text: string) => string {
+  return (text) => {
+    const url = URL.parse(text);
+    const is_address = url?.protocol === 'http:' || url?.protocol === 'https:';
+    if (is_address && url.href === `${url.origin}/`) return url.origin;
+    throw new InvalidArgumentError(`It must be an address such as ${example}.`);
+  };
 }
 
-function parseServiceUrl(text: string): string {
-  const url = URL.parse(text);
-  if (url?.protocol === 'http:' || url?.protocol === 'https:') return text;
-  throw new InvalidArgumentError(`It must be an address such as ${SERVICE_URL}.`);
+/** One address, bare or behind a name. The mail library would take anything else as mails without a sender. */
+const SENDER =
+  /^(?:[^\s@<>,;:"]+@[^\s@<>,;:"]+|(?:"[^"\r\n]*" *|[^@<>,;:"\r\n]*)<[^\s@<>,;:"]+@[^\s@<>,;:"]+>)$/;
+
+function parseSender(text: string): string {
+  if (SENDER.test(text)) return text;
+  throw new InvalidArgumentError('It must be one address: tds@example.com, or a name and <tds@example.com>.');
 }
 
 function parseSmtpUrl(text: string): string {

@@ -12,12 +12,17 @@ import { API_PREFIX, consoleApi } from './api/api.ts';
 import type { ConsoleServices } from './api/services.ts';
 import { answerPage, isServed, pageFiles } from './bundle.ts';
 import { alertMail } from './people/alert-mail.ts';
-import type { PasswordHashing } from './people/better-auth.ts';
+import { COOKIE_PREFIX, type PasswordHashing } from './people/better-auth.ts';
 import { Links } from './people/links.ts';
 import type { Mailer } from './people/mail.ts';
 import { invitationMail } from './people/mails.ts';
 import { PasswordSignIn } from './people/password-sign-in.ts';
 import type { SignUpRule } from './people/sign-in.ts';
+
+/** A cookie of the console's own. */
+const OWN_COOKIE = new RegExp(`^\\s*(?:__Secure-)?${COOKIE_PREFIX}\\.`);
+/** More cookies than the console gives a browser. */
+const COOKIES_MAX = 16;
 
 /** The parts of the console that are not the service's own. */
 export interface ConsoleParts {
@@ -87,12 +92,14 @@ export function openConsole(base: ConsoleBase, parts: ConsoleParts, database: DB
     routes: api.routes,
     async handle(request, context) {
       contexts.keep(request, context);
+      keepOwnCookies(request);
       return isOfApi(request)
         ? await api.handle(request)
         : answerPage(request, await pageFiles(), context.request_id);
     },
     async passesOverBudget(request) {
       if (!isOfApi(request) && isServed(request, await pageFiles())) return true;
+      keepOwnCookies(request);
       return await sign_in.isCookieSigned(request.headers);
     },
     mailAlert: parts.has_mail_server ? (mail) => parts.mailer.send(alertMail(mail, links)) : null,
@@ -108,6 +115,15 @@ async function invitedAddress(base: ConsoleBase, token: string): Promise<string 
     if (error instanceof AccountError) return null;
     throw error;
   }
+}
+
+/** Leaves a request only cookies of ours, and few: better-auth keys a `Map`, whose hash has no seed, by their names. */
+function keepOwnCookies({ headers }: Request): void {
+  const cookies = headers
+    .get('cookie')
+    ?.split(';')
+    .filter((cookie) => OWN_COOKIE.test(cookie));
+  if (cookies !== undefined) headers.set('cookie', cookies.slice(0, COOKIES_MAX).join(';'));
 }
 
 /** Returns true if a request is for the API; every other path of the console is a page. */

@@ -11,6 +11,7 @@ const ID_PREFIXES = {
   project: 'proj',
   key: 'key',
   payment: 'pay',
+  entry: 'entry',
   invitation: 'inv',
   decision: 'dec',
   request: 'req',
@@ -23,6 +24,9 @@ const ID_PREFIXES = {
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;
+
+/** The id of an entry by hand, as the command line or a page of the console draws it. */
+export const ENTRY_ID = /^entry_[0-9A-Za-z_-]{16,64}$/;
 
 /** The start of every API key (contract: authentication). */
 export const KEY_PREFIX = 'sk_svc_';

@@ -34,12 +34,20 @@ export function parseDollars(text: string): number | null {
   return Number(whole) * MICROS_PER_DOLLAR + Number(fraction.padEnd(6, '0'));
 }
 
+/** The price of a model. */
+interface InputPrice {
+  readonly input_price_micros_per_million_tokens: number;
+}
+
 /**
- * Returns the cost of `tokens` in micro-dollars at a price in micro-dollars per million tokens, rounded up
- * (contract: cost rule). Exact: all integers are below 2^53, which allows 9 billion tokens at $1.
+ * Returns the cost of a model's input tokens in micro-dollars, rounded up (contract: cost rule). Exact: all integers
+ * are below 2^53, which allows 9 billion tokens at $1.
  */
-export function cost_micros(tokens: number, price_micros_per_million_tokens: number): number {
-  const product = tokens * price_micros_per_million_tokens;
+export function inputCost_micros(
+  { input_price_micros_per_million_tokens }: InputPrice,
+  tokens: number,
+): number {
+  const product = tokens * input_price_micros_per_million_tokens;
   if (!Number.isSafeInteger(product) || product < 0)
     throw new RangeError(`cost of ${tokens} tokens is out of range`);
   const remainder = product % TOKENS_PER_PRICE;

@@ -17,8 +17,8 @@ export interface Tier {
   readonly top_up_max_micros: number;
 }
 
-/** The highest number of questions in one request of any tier. */
-export const QUESTIONS_MAX = 64;
+/** The highest number of questions in one request of any tier; an organization's own limit may be higher. */
+const QUESTIONS_MAX = 64;
 
 /** The smallest top-up, on every tier. */
 export const TOP_UP_MIN_MICROS = 5 * MICROS_PER_DOLLAR;

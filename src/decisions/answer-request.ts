@@ -4,30 +4,30 @@ import {
   expectedDuration_ms,
   type SchedulePlan,
 } from '../../native/engine.ts';
+import { overloaded } from '../errors/errors.ts';
 import { JsonObject } from '../json/json-value.ts';
 import { answerFrom } from '../questions/question.ts';
 import { MS_PER_S } from '../time/clock.ts';
-import { notAsked } from './batch/admission.ts';
 import type { Decided, HeldRequest, OutcomeFacts } from './call.ts';
 import { type AskedRequest, isLoad, refusedByModel } from './model-refusal.ts';
 import { evaluationLimit_ms, ModelDeadline, ModelTime } from './model-time.ts';
 import type { DecisionServices } from './ports.ts';
-import { DecisionRefusal as Refusal } from './refusal.ts';
+import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
-/** Runs step 4: returns the model's answers, or its refusal. A request without a plan is refused here. */
+/** Runs the step `answer`: returns the model's answers, or its refusal. A request without a plan is refused here. */
 export async function askModel(
   services: DecisionServices,
   held: HeldRequest,
   facts: OutcomeFacts,
-): Promise<Decided | Refusal> {
+): Promise<Decided | DecisionRefusal> {
   const { plan, call } = held;
-  if (plan instanceof Refusal) return plan;
+  if (plan instanceof DecisionRefusal) return plan;
   const time = new ModelTime(services.clock, call.span);
   facts.model_time = time;
   facts.record_tokens_left_out = plan.record_tokens_left_out;
   const decided = await askPatiently(services, held, 'model', () => askOnce(services, held, plan, time));
-  time.end(decided instanceof Refusal ? decided : null);
+  time.end(decided instanceof DecisionRefusal ? decided : null);
   return decided;
 }
 
@@ -37,7 +37,7 @@ export async function askPatiently<Answer>(
   checked: AskedRequest,
   step: 'plan' | 'model',
   ask: () => Promise<Answer>,
-): Promise<Answer | Refusal> {
+): Promise<Answer | DecisionRefusal> {
   const { patience } = checked.call;
   for (;;) {
     try {
@@ -46,7 +46,7 @@ export async function askPatiently<Answer>(
       const refusal = refusedByModel(services, checked, step, error);
       if (patience === null || !isLoad(error)) return refusal;
       await services.pause((refusal.retry_after_s ?? 1) * MS_PER_S, patience);
-      if (patience.aborted) return notAsked();
+      if (patience.aborted) return overloaded('ended_batch');
     }
   }
 }
@@ -75,7 +75,7 @@ async function askOnce(
     };
     return slot.run(scheduled, begin, given_up);
   };
-  const answer = await served.answer(plan, { scope, signal: deadline.signal, schedulePlan });
+  const answer = await served.answer(plan, { scope, signal: deadline.signal, schedulePlan, evaluation_ms });
   const { scores, input_tokens } = answer;
   return { answers: answersOf(request, scores), input_tokens, latency_ms: roundedLatency(answer.latency_ms) };
 }

@@ -1,16 +1,16 @@
-import { cost_micros, dollarsOf } from '../contract/money.ts';
+import { dollarsOf, inputCost_micros } from '../contract/money.ts';
 import { ERRORS } from '../errors/errors.ts';
 import { inBackground, reported } from '../problems/problems.ts';
 import { numbersOf } from '../questions/question.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import type { UsageRow } from '../store/usage-row.ts';
+import { isClientGone } from './abort-reasons.ts';
 import { mostTokensOf } from './admit-request.ts';
 import { roundedLatency } from './answer-request.ts';
 import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';
-import { isClientGone } from './cut-requests.ts';
 import { holdRefused } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
-import type { DecisionRefusal as Refusal } from './refusal.ts';
+import type { DecisionRefusal } from './refusal.ts';
 import type { WrittenDecision } from './schemas.ts';
 
 /** Returns the hold of the request: its largest possible cost, by the plan's most tokens. */
@@ -19,17 +19,17 @@ function largestCost({ caller, model, plan, admitted_at_ms }: AdmittedRequest) {
     organization_id: caller.organization_id,
     project_id: caller.project_id,
     api_key_id: caller.first_key_id,
-    amount_micros: cost_micros(mostTokensOf(plan), model.input_price_micros_per_million_tokens),
+    amount_micros: inputCost_micros(model, mostTokensOf(plan)),
     at_ms: admitted_at_ms,
   };
 }
 
-/** Runs step 3: reserves the largest cost, within the credit and the monthly limits of project and key. */
+/** Runs the step `hold`: reserves the largest cost, within the credit and the monthly limits of project and key. */
 export async function placeHold(
   services: DecisionServices,
   admitted: AdmittedRequest,
-): Promise<HeldRequest | Refusal> {
-  const refuse = (refusal: Refusal): Refusal => {
+): Promise<HeldRequest | DecisionRefusal> {
+  const refuse = (refusal: DecisionRefusal): DecisionRefusal => {
     void admitted.reservation.settle(0);
     return refusal;
   };
@@ -59,23 +59,22 @@ export async function placeHold(
 }
 
 /**
- * Runs step 5 without an answer: releases the hold without a charge, with the usage row. A client that went
- * away has no row, because its request was aborted. Its tokens stay in the window, so that leaving early
- * gives no free work.
+ * Runs the step `release`: frees the hold without a charge, with the usage row. A client that went away has no row,
+ * because its request was aborted. Its tokens stay in the window, so that leaving early gives no free work.
  */
 export async function release(
   services: DecisionServices,
   held: HeldRequest,
-  refusal: Refusal,
+  refusal: DecisionRefusal,
   { model_time }: Pick<OutcomeFacts, 'model_time'>,
-): Promise<Refusal> {
-  const is_abandoned = isClientGone(held.call.signal);
-  if (!is_abandoned) void held.reservation.settle(0);
+): Promise<DecisionRefusal> {
+  const is_client_gone = isClientGone(held.call.signal);
+  if (!is_client_gone) void held.reservation.settle(0);
   const latency_ms = model_time === undefined ? 0 : roundedLatency(model_time.queue_ms + model_time.model_ms);
   const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
   const keeps_row =
     model_time === undefined ? keepsRejectedRow(services, held) : refusal.code !== 'overloaded';
-  await services.books.release(held.hold, is_abandoned || !keeps_row ? null : row);
+  await services.books.release(held.hold, is_client_gone || !keeps_row ? null : row);
   return refusal;
 }
 
@@ -87,17 +86,17 @@ function keepsRejectedRow({ rejected_rows, clock }: DecisionServices, { caller }
   return rejected_rows.take(caller.organization_id, clock.monotonic_ms());
 }
 
-/** Runs steps 5 and 6: deducts the exact cost, and only then returns the answer. */
+/** Runs the step `charge`: deducts the exact cost, and only then returns the answer. */
 export async function charge(
   services: DecisionServices,
   held: HeldRequest,
   decided: Decided,
   { record_tokens_left_out = null }: Pick<OutcomeFacts, 'record_tokens_left_out'>,
-): Promise<WrittenDecision | Refusal> {
+): Promise<WrittenDecision | DecisionRefusal> {
   const { answers, input_tokens, latency_ms } = decided;
   const questions = held.request.questions.length;
-  const cost = cost_micros(input_tokens, held.model.input_price_micros_per_million_tokens);
-  const charged = usageRow(held, { status: 200, questions, input_tokens, cost, latency_ms });
+  const cost_micros = inputCost_micros(held.model, input_tokens);
+  const charged = usageRow(held, { status: 200, questions, input_tokens, cost_micros, latency_ms });
   const released = usageRow(held, { ...FAILED, status: ERRORS.billing_unavailable.status, latency_ms });
   const decision: WrittenDecision = {
     id: services.identifiers.id('decision'),
@@ -106,12 +105,12 @@ export async function charge(
     model: held.model.id,
     mode: held.request.mode,
     answers,
-    usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost) },
+    usage: { input_tokens, output_tokens: 0, decisions: questions, cost_usd: dollarsOf(cost_micros) },
     latency_ms,
   };
-  const kept = held.claim === null ? null : keptOf(decision, { cost_micros: cost, record_tokens_left_out });
+  const kept = held.claim === null ? null : keptOf(decision, { cost_micros, record_tokens_left_out });
   try {
-    await services.books.charge(held.hold, cost, charged, released, kept);
+    await services.books.charge(held.hold, cost_micros, charged, released, kept);
   } catch (error) {
     void held.reservation.settle(0);
     const { request_id } = held.call;
@@ -139,16 +138,10 @@ function keptOf(
   };
 }
 
-interface Ending {
-  readonly status: number;
-  readonly questions: number;
-  readonly input_tokens: number;
-  readonly cost: number;
-  readonly latency_ms: number;
-}
+type Ending = Pick<UsageRow, 'status' | 'questions' | 'input_tokens' | 'cost_micros' | 'latency_ms'>;
 
 /** The values of a failed request, which answered nothing and costs nothing. */
-const FAILED = { questions: 0, input_tokens: 0, cost: 0 };
+const FAILED = { questions: 0, input_tokens: 0, cost_micros: 0 };
 
 function usageRow(held: HeldRequest, ending: Ending): UsageRow {
   const { call, caller, model } = held;
@@ -161,10 +154,6 @@ function usageRow(held: HeldRequest, ending: Ending): UsageRow {
     model: model.id,
     mode: held.request.mode,
     endpoint: call.endpoint,
-    status: ending.status,
-    questions: ending.questions,
-    input_tokens: ending.input_tokens,
-    cost_micros: ending.cost,
-    latency_ms: ending.latency_ms,
+    ...ending,
   };
 }

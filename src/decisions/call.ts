@@ -16,6 +16,9 @@ import type { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 import type { WrittenDecision } from './schemas.ts';
 
+// A request is an AskedCall first, and step by step a CheckedRequest, an AcceptedRequest, an AdmittedRequest, a
+// HeldRequest and Decided. Each has what came before it, so that a step can run only after those that it needs.
+
 /** The API key of a request. */
 export interface AskedKey {
   /** The key of the headers, or a reference to one, or the reason why there is none. */
@@ -102,23 +105,23 @@ export interface OutcomeFacts {
   caller: Caller | null;
   /** Null where the rate limits were not checked. */
   rate: RateStatus | null;
-  /** True if the request reached the model (contract: response headers). */
-  reached_model: boolean;
+  /** True if the request got a hold: the contract's headers of what reached the model follow it, and the usage rows. */
+  was_held: boolean;
   /** The requested model and mode, once the request is checked. */
   asked?: Pick<WrittenDecision, 'model' | 'mode'>;
   /** Present for the answer of an earlier call. */
   is_replayed?: true;
-  /** The fields that nothing read, of a request that reached the model, or of a replay. */
+  /** The fields that nothing read, of a request that got a hold, or of a replay. */
   ignored_fields?: readonly string[];
-  /** As in the plan of a request that reached the model, or of the one that is replayed. */
+  /** As in the plan of a request that asked the model, or of the one that is replayed. */
   record_tokens_left_out?: number | null;
-  /** The request's time at the model, once it has a hold. */
+  /** The request's time at the model, once it has a hold and a plan: once it asks the model. */
   model_time?: ModelTime;
 }
 
 /** Returns the facts before the request is checked. */
 export function nothingKnown(caller: Caller | null): OutcomeFacts {
-  return { caller, rate: null, reached_model: false };
+  return { caller, rate: null, was_held: false };
 }
 
 /** The outcome of a call. */

@@ -1,8 +1,8 @@
 import { type Caller, SUSPENDED_MESSAGE } from '../accounts/key-directory.ts';
-import { MissingKey } from '../accounts/key-format.ts';
+import { MissingKey, whyUnknown } from '../accounts/key-format.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
 import { Refusal } from '../errors/errors.ts';
-import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import { isJsonObject, type JsonValue, kindOf } from '../json/json-value.ts';
 import { reported } from '../problems/problems.ts';
 import type { AskedCall, AskedKey, CheckedRequest, KnownCaller } from './call.ts';
 import { modelNotFound } from './explained-refusals.ts';
@@ -20,7 +20,9 @@ export async function callerOf(
   if (key instanceof MissingKey) return new Refusal('missing_api_key', { message: key.message });
   try {
     const found = caller === undefined ? await keys.authenticate(key) : caller;
-    if (found === null) return new Refusal('invalid_api_key');
+    if (found === null) {
+      return new Refusal('invalid_api_key', typeof key === 'string' ? { message: whyUnknown(key) } : {});
+    }
     return found.is_suspended === true
       ? new Refusal('invalid_api_key', { message: SUSPENDED_MESSAGE })
       : found;
@@ -29,14 +31,14 @@ export async function callerOf(
   }
 }
 
-/** The outcome of step 1. */
+/** The outcome of the step `key`. */
 export interface Authenticated {
   readonly result: KnownCaller | DecisionRefusal;
   /** The caller of a valid key, also where its organization has no access; null without one. */
   readonly caller: Caller | null;
 }
 
-/** Runs step 1: the key, its project and its organization. Never rejects. */
+/** Runs the step `key`: the key, its project and its organization. Never rejects. */
 export async function authenticate(
   services: CheckingServices,
   call: AskedKey & Pick<AskedCall, 'request_id'>,
@@ -51,16 +53,23 @@ export async function authenticate(
   return { result: { ...caller, limits }, caller };
 }
 
-/** Runs step 2, first half: the body, its fields, its model and its questions. Never rejects. */
+/** Does as `authenticate` for a call that has waited since: its key may be revoked, and its limits others. */
+export async function authenticateAgain(
+  services: CheckingServices,
+  { key, request_id }: AskedKey & Pick<AskedCall, 'request_id'>,
+): Promise<KnownCaller | DecisionRefusal> {
+  return (await authenticate(services, { key, request_id })).result;
+}
+
+/** Runs the step `request`: the body, its fields, its model and its questions. Never rejects. */
 export async function checkRequest(
   services: CheckingServices,
   call: Pick<AskedCall, 'request_id' | 'default_model' | 'query_mode' | 'readBody'>,
   caller: KnownCaller,
 ): Promise<CheckedRequest | DecisionRefusal> {
-  const value = await call.readBody(caller.organization_id);
-  if (value instanceof Refusal) return value;
-  // A JSON value other than an object has none of the fields.
-  const body = isJsonObject(value) ? value : new JsonObject<JsonValue>([], []);
+  const body = await call.readBody(caller.organization_id);
+  if (body instanceof Refusal) return body;
+  if (!isJsonObject(body)) return noObject(body, call.default_model);
   const model_id = modelOf(body, call.default_model);
   if (model_id instanceof Refusal && model_id.code === 'missing_model') return model_id;
   const missing = missingField(body);
@@ -71,6 +80,14 @@ export async function checkRequest(
   const request = parseDecisionRequest(body, call.query_mode, caller.limits.questions_per_request);
   if (request instanceof Refusal) return request;
   return { model, request };
+}
+
+/** Returns the refusal of a JSON value other than an object, which has none of the fields: for the first of them. */
+function noObject(value: JsonValue, default_model: string | null): DecisionRefusal {
+  const message = `The request body must be a JSON object, and is ${kindOf(value)}.`;
+  return default_model === null
+    ? new Refusal('missing_model', { message, param: 'model' })
+    : new Refusal('missing_state', { message, param: 'state' });
 }
 
 async function findModel(

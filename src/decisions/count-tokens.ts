@@ -1,17 +1,17 @@
 import { planTokens } from '../../native/engine.ts';
 import type { Caller } from '../accounts/key-directory.ts';
-import { cost_micros, dollarsOf } from '../contract/money.ts';
-import { planningSlot, planOrRefusal } from './admit-request.ts';
+import { dollarsOf, inputCost_micros } from '../contract/money.ts';
+import { overloaded } from '../errors/errors.ts';
+import { planningSlot } from './admit-request.ts';
 import type { AskedCall } from './call.ts';
 import { authenticate, checkRequest } from './check-request.ts';
-import { noRoom } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
-import { DecisionRefusal as Refusal } from './refusal.ts';
+import { DecisionRefusal } from './refusal.ts';
 import type { TokenCount } from './schemas.ts';
 
 /** The outcome of a call that asks for the number of its request's tokens. */
 export interface TokenCountOutcome {
-  readonly result: TokenCount | Refusal;
+  readonly result: TokenCount | DecisionRefusal;
   readonly caller: Caller | null;
   /** The requested model and mode, once the request is checked. */
   readonly asked?: Pick<TokenCount, 'model' | 'mode'>;
@@ -26,17 +26,17 @@ export interface TokenCountOutcome {
 export async function countTokens(services: DecisionServices, call: AskedCall): Promise<TokenCountOutcome> {
   const known = await authenticate(services, call);
   const caller = known.result;
-  if (caller instanceof Refusal) return { result: caller, caller: known.caller };
+  if (caller instanceof DecisionRefusal) return { result: caller, caller: known.caller };
   const checked = await checkRequest(services, call, caller);
-  if (checked instanceof Refusal) return { result: checked, caller };
+  if (checked instanceof DecisionRefusal) return { result: checked, caller };
   const { model, request } = checked;
   const { mode, ignored_fields } = request;
   const about = { caller, asked: { model: model.id, mode }, ignored_fields };
   using served = services.models.for(model);
-  using slot = await planningSlot(services, call, caller);
-  if (slot === null) return { result: noRoom(), ...about };
-  const plan = await planOrRefusal(services, { ...checked, call, served });
-  if (plan instanceof Refusal) return { result: plan, ...about };
+  using slot = await planningSlot(services, { ...checked, call, served }, caller);
+  if (slot === null) return { result: overloaded('waiting_bodies'), ...about };
+  const plan = await slot.plan();
+  if (plan instanceof DecisionRefusal) return { result: plan, ...about };
   const { input_tokens, record_tokens_left_out, plans } = plan;
   // An upstream of decisions makes its own plans, and its own report of tokens is billed.
   const exact = plans.length > 0;
@@ -46,7 +46,7 @@ export async function countTokens(services: DecisionServices, call: AskedCall): 
     mode,
     input_tokens,
     read_tokens: exact ? plans.reduce((sum, part) => sum + planTokens(part), 0) : null,
-    cost_usd: dollarsOf(cost_micros(input_tokens, model.input_price_micros_per_million_tokens)),
+    cost_usd: dollarsOf(inputCost_micros(model, input_tokens)),
     exact,
     record_tokens_left_out,
   };

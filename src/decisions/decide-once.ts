@@ -1,6 +1,6 @@
 import { MissingKey } from '../accounts/key-format.ts';
 import { dollarsOf } from '../contract/money.ts';
-import { Refusal } from '../errors/errors.ts';
+import { overloaded, Refusal } from '../errors/errors.ts';
 import { claimOf, IDEMPOTENCY_KEY_LENGTH_MAX, type IdempotentRequest } from '../idempotency/claim.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import { inStep } from '../observability/tracing.ts';
@@ -9,6 +9,7 @@ import { answerOfNumbers } from '../questions/question.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
+import { isClientGone } from './abort-reasons.ts';
 import { admitReplay } from './admit-request.ts';
 import {
   type DecisionCall,
@@ -17,7 +18,7 @@ import {
   nothingKnown,
   type OutcomeFacts,
 } from './call.ts';
-import { noRoom } from './explained-refusals.ts';
+import { authenticateAgain } from './check-request.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
 import { parseDecisionRequest } from './request.ts';
@@ -58,10 +59,10 @@ export async function decideOnce(
   call: DecisionCall,
   caller: KnownCaller,
   idempotency_key: string,
-  anew: (claim: IdempotencyClaim | null) => Promise<DecisionOutcome>,
+  anew: (caller: KnownCaller, claim: IdempotencyClaim | null) => Promise<DecisionOutcome>,
 ): Promise<DecisionOutcome> {
   const api_key_secret = secretOf(call.key);
-  if (api_key_secret === undefined) return await anew(null);
+  if (api_key_secret === undefined) return await anew(caller, null);
   const keyed = await keyedCall(services, call, caller, { idempotency_key, api_key_secret });
   if (keyed instanceof Refusal) return { ...nothingKnown(caller), result: keyed };
   for (;;) {
@@ -73,8 +74,11 @@ export async function decideOnce(
     );
     const { earlier } = slot;
     if (earlier instanceof Refusal) return { ...nothingKnown(caller), result: earlier };
-    if (earlier !== null) return await replay(services, call, caller, earlier);
-    const outcome = await anew(keyed.claim);
+    // The wait may have taken as long as a client waits.
+    const current = await authenticateAgain(services, call);
+    if (current instanceof Refusal) return { ...nothingKnown(caller), result: current };
+    if (earlier !== null) return await replay(services, call, current, earlier);
+    const outcome = await anew(current, keyed.claim);
     // Where another node was faster, this call waits for its answer.
     if (!isClaimTaken(outcome.result)) return outcome;
   }
@@ -115,7 +119,7 @@ async function enterKeyQueue(
   { claim, body, waits_until_ms }: KeyedCall,
 ): Promise<KeySlot> {
   using bytes = unplanned_bodies.reserve(organization_id, body_bytes());
-  if (bytes === null) return ended(noRoom());
+  if (bytes === null) return ended(overloaded('waiting_bodies'));
   try {
     const outcome = await idempotency.enter(claim, { waits_until_ms, signal });
     switch (outcome.state) {
@@ -124,7 +128,7 @@ async function enterKeyQueue(
       case 'other_body':
         return ended(new DecisionRefusal('idempotency_key_reused'));
       case 'in_use':
-        return ended(new DecisionRefusal('idempotency_key_in_use', { retry_after_s: RETRY_AFTER_S }));
+        return ended(refusalOfWait(signal));
       case 'runs':
         return { earlier: null, [Symbol.dispose]: outcome.end };
     }
@@ -132,6 +136,13 @@ async function enterKeyQueue(
     const code = 'billing_unavailable';
     return ended(reported(problems, { request_id, step: 'idempotency', code, error }));
   }
+}
+
+/** Returns why a call waits no longer: its client has gone, the service stops, or the other call takes too long. */
+function refusalOfWait(signal: AbortSignal): DecisionRefusal {
+  if (isClientGone(signal)) return new DecisionRefusal('model_unavailable');
+  if (signal.aborted) return overloaded('stopping');
+  return new DecisionRefusal('idempotency_key_in_use', { retry_after_s: RETRY_AFTER_S });
 }
 
 /** Returns a slot without anything to run. */

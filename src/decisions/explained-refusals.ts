@@ -20,14 +20,6 @@ export function modelNotFound(live: readonly CatalogModel[]): Refusal<'model_not
   });
 }
 
-/** Returns the refusal where too many bytes of the organization wait. */
-export function noRoom(): Refusal<'overloaded'> {
-  return new DecisionRefusal('overloaded', {
-    message: 'Too many large requests of the organization are waiting.',
-    retry_after_s: 1,
-  });
-}
-
 /** Returns the refusal for a reached rate limit; `tokens` are those of the request, where known. */
 export function rateLimited(
   { limit, retry_after_s, status }: RateRefusal,

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { questionFields } from '../questions/question.ts';
+import { noulCriteriaFields } from '../questions/noul.ts';
+import { questionFields, questionTypeOf } from '../questions/question.ts';
 import { SystemOneRequestSchema } from './schemas.ts';
 
 /** The most names that a client is told, and their longest length. */
@@ -17,16 +18,33 @@ export interface ReadObject {
 /**
  * Returns the first fields of a request and of its questions that nothing reads, each name once. They are no
  * error (contract: unknown fields are ignored), but a request with a misspelt field is charged like any
- * other.
+ * other. `fields` are those that are read beside `questions`, by default the contract's.
  */
-export function ignoredFields(body: JsonObject<JsonValue>): readonly string[] {
+export function ignoredFields(
+  body: JsonObject<JsonValue>,
+  fields: readonly string[] = BODY_FIELDS,
+): readonly string[] {
   const questions = body.get('questions');
   return unreadFields([
-    { object: body, fields: BODY_FIELDS },
-    ...(isJsonObject(questions) ? questions.values : [])
-      .filter(isJsonObject)
-      .map((object) => ({ object, fields: questionFields(object) })),
+    { object: body, fields },
+    ...(isJsonObject(questions) ? questions.values : []).filter(isJsonObject).flatMap(readObjectsOf),
   ]);
+}
+
+/** Returns a question, and its criteria where their names are not the client's own. */
+function readObjectsOf(question: JsonObject<JsonValue>): readonly ReadObject[] {
+  const asked = { object: question, fields: questionFields(question) };
+  const criteria = question.get('criteria');
+  switch (questionTypeOf(question)) {
+    case 'noul':
+      return isJsonObject(criteria)
+        ? [asked, { object: criteria, fields: noulCriteriaFields(criteria) }]
+        : [asked];
+    case 'choice':
+    case 'score':
+    case null:
+      return [asked];
+  }
 }
 
 /** Does as `ignoredFields`, for these objects. */

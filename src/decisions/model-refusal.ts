@@ -1,17 +1,16 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
-import { QueueFull } from '../scheduling/model-scheduler.ts';
+import { QueueFull, QueueTimedOut } from '../scheduling/model-scheduler.ts';
 import { ModelWarmingUp } from '../served-models/lifecycle.ts';
 import { ModelRemoved } from '../served-models/tunings.ts';
+import { ServiceStopped } from './abort-reasons.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';
-import { ServiceStopped } from './cut-requests.ts';
-import { QueueTimedOut } from './model-time.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRequest } from './request.ts';
 
 /**
- * Returns the client's refusal when step 4 fails. It never has the error's own text, which may quote the
- * record.
+ * Returns the client's refusal when the model or its planner fails. It never has the error's own text, which may
+ * quote the record.
  */
 function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal {
   if (error instanceof PlanRejected) {
@@ -38,14 +37,14 @@ function modelRefusal(error: unknown, request: DecisionRequest): DecisionRefusal
 }
 
 /**
- * Returns true if a failure of step 4 is our own fault: neither the client's, nor overload, which has codes
+ * Returns true if such a failure is our own fault: neither the client's, nor overload, which has codes
  * of its own.
  */
 function isOwnFault(error: unknown): boolean {
   return !isLoad(error) && !(error instanceof PlanRejected) && !(error instanceof ModelRemoved);
 }
 
-/** Returns true if a failure of step 4 goes away by itself: too much waits, or the model is being loaded. */
+/** Returns true if such a failure goes away by itself: too much waits, or the model is being loaded. */
 export function isLoad(error: unknown): boolean {
   return error instanceof ModelWarmingUp || error instanceof QueueFull || error instanceof QueueTimedOut;
 }
@@ -65,8 +64,8 @@ export function refusedByModel(
   const refusal = modelRefusal(error, request);
   if (error instanceof ServiceStopped) cut_requests.add(endpoint, request.mode);
   // A request aborted by its client or by a stop is no failure.
-  const is_abandoned = signal.aborted && error === signal.reason;
-  if (isOwnFault(error) && !is_abandoned) {
+  const is_aborted = signal.aborted && error === signal.reason;
+  if (isOwnFault(error) && !is_aborted) {
     problems.report({ request_id, step, code: refusal.code, model: model.id, error });
   }
   return refusal;

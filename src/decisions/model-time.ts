@@ -1,5 +1,6 @@
 import { EvaluationTimedOut } from '../../native/engine.ts';
 import type { RequestSpan, SpanFailure, StepSpan } from '../observability/tracing.ts';
+import { QueueTimedOut } from '../scheduling/model-scheduler.ts';
 import type { Clock } from '../time/clock.ts';
 
 /** The time of one request at the model: from its hold to its answer, or to its failure. */
@@ -46,15 +47,6 @@ export class ModelTime {
 
   get #end_ms(): number {
     return this.#ended_ms ?? this.clock.monotonic_ms();
-  }
-}
-
-/** A request has waited too long in the queue of the model. */
-export class QueueTimedOut extends Error {
-  override readonly name = 'QueueTimedOut';
-  /** Whole seconds until the earlier requests should be served. */
-  constructor(readonly retry_after_s: number) {
-    super('The model was busy for too long.');
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Caller, KeyReference } from '../accounts/key-directory.ts';
 import type { ServedModelEntry } from '../catalog/catalog.ts';
 import type { Identifiers } from '../contract/identifiers.ts';
-import type { IdempotencyOutcome, Patience } from '../idempotency/queue.ts';
+import type { IdempotencyOutcome, KeyWait } from '../idempotency/queue.ts';
 import type { RateWindows } from '../limits/rate-windows.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
@@ -38,7 +38,7 @@ interface Slots {
   take(name: string): Promise<Disposable>;
 }
 
-/** The parts behind the six steps: each an interface with what they need of it, and no class. */
+/** The parts behind the steps of a request: each an interface with what they need of it, and no class. */
 export interface DecisionServices {
   readonly clock: Clock;
   readonly identifiers: Identifiers;
@@ -62,7 +62,7 @@ export interface DecisionServices {
   /** Notes a request that the spend limit of a project or key has refused, with its largest cost. */
   readonly limit_refusals: { note(subject_id: string, amount_micros: number): void };
   /** The queue of requests with an idempotency key. */
-  readonly idempotency: { enter(claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyOutcome> };
+  readonly idempotency: { enter(claim: IdempotencyClaim, wait: KeyWait): Promise<IdempotencyOutcome> };
   /** The models, each with its own engine and queue. */
   readonly models: { for(model: ServedModelEntry): ServedModel };
   /** Counts the requests that a stop aborts. */

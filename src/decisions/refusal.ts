@@ -24,7 +24,6 @@ export const DECISION_CODES = [
   'rate_limit_exceeded',
   'project_spend_limit',
   'api_key_spend_limit',
-
   'model_unavailable',
   'model_warming_up',
   'auth_unavailable',

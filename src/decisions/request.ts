@@ -1,8 +1,11 @@
+import { ERRORS } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue, kindOf } from '../json/json-value.ts';
 import { type Mode, parseQuestion, type Question, questionTypeOf } from '../questions/question.ts';
 import { InvalidCriteria } from '../questions/question-fields.ts';
+import { isMode } from '../questions/types-and-modes.ts';
 import { ignoredFields } from './ignored-fields.ts';
 import { imageRefusal } from './images.ts';
+import { isRecord, withoutParts } from './record-parts.ts';
 import { DecisionRefusal } from './refusal.ts';
 import type { DecisionRecord } from './schemas.ts';
 
@@ -48,18 +51,24 @@ export function modelOf(body: JsonObject<JsonValue>, default_model: string | nul
  * first).
  */
 export function missingField(body: JsonObject<JsonValue>): DecisionRefusal | null {
-  if (!isRecord(body.get('state'))) {
-    return new DecisionRefusal('missing_state', { param: 'state' });
+  const state = body.get('state');
+  if (!isRecord(state)) {
+    return new DecisionRefusal('missing_state', { message: whyNoRecord(body, state), param: 'state' });
   }
-  const questions = body.get('questions');
-  if (!isJsonObject(questions) || questions.names.length === 0) {
-    return new DecisionRefusal('missing_questions', { param: 'questions' });
-  }
-  return null;
+  const questions = body.get('questions') ?? null;
+  if (isJsonObject(questions) && questions.names.length > 0) return null;
+  const message =
+    questions === null || isJsonObject(questions)
+      ? ERRORS.missing_questions.message
+      : `The questions must be an object from question id to question, and are ${kindOf(questions)}.`;
+  return new DecisionRefusal('missing_questions', { message, param: 'questions' });
 }
 
-function isRecord(value: JsonValue | undefined): value is DecisionRecord {
-  return typeof value === 'string' || (typeof value === 'object' && value !== null);
+function whyNoRecord(body: JsonObject<JsonValue>, state: JsonValue = null): string {
+  if (state !== null) return `The state must be a string, an object or an array, and is ${kindOf(state)}.`;
+  return body.get('input') !== undefined && isJsonObject(body.get('questions'))
+    ? 'The request has no state: beside an object of questions the record is "state", not "input".'
+    : ERRORS.missing_state.message;
 }
 
 /**
@@ -72,7 +81,7 @@ export function parseDecisionRequest(
   query_mode: string | null,
   questions_max: number,
 ): DecisionRequest | DecisionRefusal {
-  const state = body.get('state');
+  const state = withoutParts(body.get('state'));
   const asked = body.get('questions');
   const missing = missingField(body);
   if (missing !== null || !isRecord(state) || !isJsonObject(asked)) {
@@ -91,7 +100,8 @@ export function parseDecisionRequest(
     return new DecisionRefusal('invalid_question_type', { param: `questions.${ids[untyped]}.type` });
   }
   const questions: RequestedQuestion[] = [];
-  let rejected: DecisionRefusal | null = imageRefusal(body) ?? repeatedId(asked, 'questions');
+  let rejected: DecisionRefusal | null =
+    imageRefusal(body.with('state', state)) ?? repeatedId(asked, 'questions');
   for (const [index, id] of ids.entries()) {
     const parsed = parseQuestion(asked.values[index]);
     const param = `questions.${id}.criteria`;
@@ -108,7 +118,7 @@ export function parseDecisionRequest(
   }
 
   const mode = body.get('mode') ?? query_mode ?? 'fast';
-  if (mode !== 'fast' && mode !== 'consistent') return new DecisionRefusal('invalid_mode', { param: 'mode' });
+  if (!isMode(mode)) return new DecisionRefusal('invalid_mode', { param: 'mode' });
   return { state, questions, mode, rejection: rejected, ignored_fields: ignoredFields(body) };
 }
 

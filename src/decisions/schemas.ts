@@ -27,7 +27,8 @@ const questions = Type.Record(AnyKey, QuestionSchema, {
 });
 
 const state = Type.Union([Type.String(), Type.Record(AnyKey, Type.Unknown()), Type.Array(Type.Unknown())], {
-  description: 'The record. Objects and arrays are rendered compactly as text.',
+  description:
+    'The record. Objects and arrays are rendered compactly as text. A list of text and json parts is read as their contents.',
 });
 
 /** The record of a request, as it is read. */

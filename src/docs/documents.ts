@@ -30,8 +30,8 @@ export const EXAMPLE_ADDRESS = 'http://127.0.0.1:8080';
 
 /** The differences between the documents of services. */
 export interface DocumentSources extends TableSources {
-  /** The address of the service, without a trailing slash; null where it is not known. */
-  readonly public_url: string | null;
+  /** The address of the service, without a trailing slash. */
+  readonly url: string;
   readonly bar: readonly NavigationLink[];
 }
 
@@ -53,8 +53,8 @@ export async function readDocument(name: DocumentName) {
 /** Returns a document as a page. Rejects where a file cannot be read, or `readDocument` rejects. */
 export async function documentPage(name: DocumentName, sources: DocumentSources): Promise<string> {
   const { title, description, markdown } = await readDocument(name);
-  const { public_url, bar } = sources;
-  const text = withTables(markdown, sources).replaceAll(EXAMPLE_ADDRESS, public_url ?? EXAMPLE_ADDRESS);
+  const { url, bar } = sources;
+  const text = withTables(markdown, sources).replaceAll(EXAMPLE_ADDRESS, url);
   const { html, headings } = renderMarkdown(text);
   const navigation = await Promise.all(
     DOCUMENTS.map(async (other) => ({

@@ -17,7 +17,7 @@ const Schema = Type.Recursive((This) =>
     oneOf: Type.Optional(Type.Array(This)),
     items: Type.Optional(This),
     properties: Type.Optional(Type.Record(Type.String(), This)),
-    patternProperties: Type.Optional(Type.Record(Type.String(), This)),
+    additionalProperties: Type.Optional(This),
     required: Type.Optional(Type.Array(Type.String())),
     minimum: count,
     maximum: count,

@@ -14,12 +14,11 @@ export function schemaSection(name: string, schema: DocumentedSchema): string {
 
 /** Returns the type of a value in words, with links to the schemas that it names. */
 export function typeOf(schema: DocumentedSchema): string {
-  const { $ref, type, items, properties } = schema;
+  const { $ref, type, items, properties, additionalProperties: values } = schema;
   if ($ref !== undefined) return linkTo($ref);
   if (schema.const !== undefined) return `<code>${escaped(JSON.stringify(schema.const))}</code>`;
   const members = schema.anyOf ?? schema.oneOf;
   if (members !== undefined) return members.map(typeOf).join(' or ');
-  const [values] = Object.values(schema.patternProperties ?? {});
   const kind =
     items !== undefined
       ? `list${ofValues('of', items)}`

@@ -23,25 +23,12 @@ export function withTables(markdown: string, sources: TableSources): string {
   });
 }
 
-/**
- * Returns true if the same request may be answered later (contract: charging and retry rules; 408, 409 and
- * 500 are ours).
- */
-function isWorthRetrying(code: ErrorCode): boolean {
-  const { status } = ERRORS[code];
-  return (
-    code === 'rate_limit_exceeded' ||
-    code === 'idempotency_key_in_use' ||
-    [408, 500, 502, 503].includes(status)
-  );
-}
-
 function errorTable({ codes }: TableSources): string {
   const listed = new Set<ErrorCode>([...codes, ...COMMON_CODES, 'not_found', 'method_not_allowed']);
   const rows = ERROR_CODES.filter((code) => listed.has(code)).map((code) => {
     const row = ERRORS[code];
     const status = 'other_status' in row ? `${row.other_status} or ${row.status}` : row.status;
-    return `| ${status} | <span id="${code}">\`${code}\`</span> | ${row.message} | ${isWorthRetrying(code) ? 'yes' : 'no'} |`;
+    return `| ${status} | <span id="${code}">\`${code}\`</span> | ${row.message} | ${row.retry === 'later' ? 'yes' : 'no'} |`;
   });
   return ['| Status | Code | Message | Retry |', '|---|---|---|---|', ...rows].join('\n');
 }

@@ -2,6 +2,11 @@ interface CatalogueEntry {
   readonly status: number;
   /** The second status that the contract allows for the code. */
   readonly other_status?: 400;
+  /**
+   * When the same request may be answered. `later`: what is in its way passes. `after_account_change`: its account needs
+   * another key, credit or limit. `never`: the request itself is wrong.
+   */
+  readonly retry: 'later' | 'after_account_change' | 'never';
   /** The sentence for a refusal that has no more exact one. */
   readonly message: string;
   /** True for a code that the contract does not have. */
@@ -15,98 +20,167 @@ interface CatalogueEntry {
 export const ERRORS = {
   malformed_request: {
     status: 400,
+    retry: 'never',
     message: 'What was sent is not a valid HTTP request.',
     is_addition: true,
   },
-  invalid_json: { status: 400, message: 'The request body is not valid JSON.' },
+  invalid_json: { status: 400, retry: 'never', message: 'The request body is not valid JSON.' },
   invalid_idempotency_key: {
     status: 400,
+    retry: 'never',
     message: 'An Idempotency-Key has 1 to 255 characters.',
     is_addition: true,
   },
-  missing_model: { status: 400, message: 'The request has no model.' },
+  missing_model: {
+    status: 400,
+    retry: 'never',
+    message: 'The request has no model: send the id of one, such as "decision-1".',
+  },
   missing_state: {
     status: 400,
+    retry: 'never',
     message: 'The request has no state: send the record as a string or a JSON object.',
   },
   missing_questions: {
     status: 400,
+    retry: 'never',
     message:
       'The request has no questions: send an object from question id to question, with at least one entry.',
   },
-  wrong_endpoint: { status: 400, message: 'This model does not answer decisions.' },
-  unreadable_webhook: { status: 400, message: 'The webhook is signed, but no event that can be read.' },
+  wrong_endpoint: { status: 400, retry: 'never', message: 'This model does not answer decisions.' },
+  unreadable_webhook: {
+    status: 400,
+    retry: 'never',
+    message: 'The webhook is signed, but no event that can be read.',
+  },
   missing_api_key: {
     status: 401,
+    retry: 'never',
     message: 'No API key found: send it as "Authorization: Bearer <API_KEY>" or "X-API-Key: <API_KEY>".',
   },
-  invalid_api_key: { status: 401, message: 'This API key does not exist, has expired or was revoked.' },
-  invalid_signature: { status: 401, message: 'The webhook is not signed by the payment provider.' },
+  invalid_api_key: {
+    status: 401,
+    retry: 'after_account_change',
+    message: 'This API key does not exist, has expired or was revoked.',
+  },
+  invalid_signature: {
+    status: 401,
+    retry: 'never',
+    message: 'The webhook is not signed by the payment provider.',
+  },
   signature_outside_tolerance: {
     status: 401,
+    retry: 'never',
     message: 'The webhook was signed more than 5 minutes ago or ahead: check the clock of the server.',
   },
   insufficient_credit: {
     status: 402,
+    retry: 'after_account_change',
     message: 'The credit of the organization does not cover this request.',
   },
-  model_not_found: { status: 404, message: 'This model does not exist or is not open yet.' },
-  not_found: { status: 404, message: 'This path does not exist.' },
-  method_not_allowed: { status: 405, message: 'This path does not take this method.', is_addition: true },
-  request_timeout: { status: 408, message: 'The request did not arrive in time.', is_addition: true },
+  model_not_found: { status: 404, retry: 'never', message: 'This model does not exist or is not open yet.' },
+  not_found: { status: 404, retry: 'never', message: 'This path does not exist.' },
+  method_not_allowed: {
+    status: 405,
+    retry: 'never',
+    message: 'This path does not take this method.',
+    is_addition: true,
+  },
+  request_timeout: {
+    status: 408,
+    retry: 'later',
+    message: 'The request did not arrive in time.',
+    is_addition: true,
+  },
   idempotency_key_reused: {
     status: 409,
+    retry: 'never',
     message: 'This Idempotency-Key came with another request before: send a new key with a new request.',
     is_addition: true,
   },
   idempotency_key_in_use: {
     status: 409,
+    retry: 'later',
     message: 'A request with this Idempotency-Key is still being answered.',
     is_addition: true,
   },
-  request_too_large: { status: 413, message: 'The request body is larger than 1 MB.' },
+  request_too_large: { status: 413, retry: 'never', message: 'The request body is larger than 1 MB.' },
   unsupported_encoding: {
     status: 415,
+    retry: 'never',
     message: 'The Content-Encoding of a request is one of gzip, deflate, br and zstd, or there is none.',
     is_addition: true,
   },
-  too_many_questions: { status: 422, message: 'The request has more questions than the tier allows.' },
+  too_many_questions: {
+    status: 422,
+    retry: 'never',
+    message: 'The request has more questions than the tier allows.',
+  },
   invalid_question_type: {
     status: 422,
+    retry: 'never',
     message: 'A question must be an object whose type is "noul", "choice" or "score".',
   },
   invalid_criteria: {
     status: 422,
+    retry: 'never',
     message: 'A choice needs an object of 2 to 255 options, a score an array of 2 to 255 levels.',
   },
-  invalid_mode: { status: 422, message: 'The mode must be "fast" or "consistent".' },
-  invalid_request: { status: 422, other_status: 400, message: 'The model rejected the request.' },
+  invalid_mode: { status: 422, retry: 'never', message: 'The mode must be "fast" or "consistent".' },
+  invalid_request: {
+    status: 422,
+    retry: 'never',
+    other_status: 400,
+    message: 'The model rejected the request.',
+  },
   headers_too_large: {
     status: 431,
+    retry: 'never',
     message: 'The headers of the request are larger than 16 kB.',
     is_addition: true,
   },
-  rate_limit_exceeded: { status: 429, message: 'The rate limit of the organization is reached.' },
+  rate_limit_exceeded: {
+    status: 429,
+    retry: 'later',
+    message: 'The rate limit of the organization is reached.',
+  },
   project_spend_limit: {
     status: 429,
+    retry: 'after_account_change',
     message: 'The project has reached its monthly spend limit. It starts anew with the next UTC month.',
   },
   api_key_spend_limit: {
     status: 429,
+    retry: 'after_account_change',
     message: 'The API key has reached its monthly spend limit. It starts anew with the next UTC month.',
     is_addition: true,
   },
-  internal_error: { status: 500, message: 'Something went wrong on our side.', is_addition: true },
-  model_unavailable: { status: 502, message: 'The model could not answer.' },
-  model_warming_up: { status: 503, message: 'Consistent mode is still starting.' },
-  overloaded: { status: 503, message: 'Too many requests arrive at once.', is_addition: true },
-  auth_unavailable: { status: 503, message: 'The key service is briefly unavailable.' },
-  billing_unavailable: { status: 503, message: 'The billing service is briefly unavailable.' },
+  internal_error: {
+    status: 500,
+    retry: 'later',
+    message: 'Something went wrong on our side.',
+    is_addition: true,
+  },
+  model_unavailable: { status: 502, retry: 'later', message: 'The model could not answer.' },
+  model_warming_up: { status: 503, retry: 'later', message: 'Consistent mode is still starting.' },
+  overloaded: {
+    status: 503,
+    retry: 'later',
+    message: 'Too many requests arrive at once.',
+    is_addition: true,
+  },
+  auth_unavailable: { status: 503, retry: 'later', message: 'The key service is briefly unavailable.' },
+  billing_unavailable: {
+    status: 503,
+    retry: 'later',
+    message: 'The billing service is briefly unavailable.',
+  },
   unresolved_payment: {
     status: 503,
+    retry: 'later',
     message: 'The event belongs to no payment that is known yet: send it again.',
   },
-  catalog_unavailable: { status: 503, message: 'The model catalog is briefly unavailable.' },
+  catalog_unavailable: { status: 503, retry: 'later', message: 'The model catalog is briefly unavailable.' },
 } as const satisfies Record<string, CatalogueEntry>;
 
 /** The stable identifier that clients branch on. */
@@ -120,6 +194,41 @@ export function isErrorCode(name: string): name is ErrorCode {
   return Object.hasOwn(ERRORS, name);
 }
 
+/** Returns when a request that got the code may be answered; null for a code that the API does not have. */
+export function retryOf(code: string): CatalogueEntry['retry'] | null {
+  return isErrorCode(code) ? ERRORS[code].retry : null;
+}
+
+/**
+ * Everything that refuses with `overloaded`, by its word in the log: the sentence, and the `Retry-After` in seconds.
+ */
+export const OVERLOADS = {
+  // A restarted service answers by then.
+  stopping: { message: 'The service is being stopped: send the request again.', retry_after_s: 5 },
+  requests_of_address: { message: 'This address has too many requests at once.', retry_after_s: 1 },
+  // Most bodies arrive within a second.
+  arriving_bodies: { message: 'Too many request bodies are arriving at once.', retry_after_s: 1 },
+  waiting_bodies: {
+    message: 'Too many large requests of the organization are waiting.',
+    retry_after_s: 1,
+  },
+  batches: {
+    message: 'Too many batches are being answered: send this one when another has ended.',
+    retry_after_s: 30,
+  },
+  // It ended after 20 s.
+  long_read: { message: 'This takes too long to add up: ask for fewer days.', retry_after_s: 30 },
+  ended_batch: { message: 'The batch ended before this line was asked: send it again.', retry_after_s: 5 },
+} as const satisfies Record<string, Pick<RefusalDetails, 'message' | 'retry_after_s'>>;
+
+/** A word for what refused with `overloaded`. */
+export type OverloadReason = keyof typeof OVERLOADS;
+
+/** Returns the refusal for a reason. */
+export function overloaded(reason: OverloadReason): Refusal<'overloaded'> {
+  return new Refusal('overloaded', { ...OVERLOADS[reason], reason });
+}
+
 /** The codes that every route can answer with, because the HTTP port itself gives them. */
 export const COMMON_CODES = [
   'malformed_request',
@@ -131,7 +240,7 @@ export const COMMON_CODES = [
 
 export type CommonCode = (typeof COMMON_CODES)[number];
 
-/** The category of an error, fixed by its status. The contract does not have 405, 408, 409, 415, 431 and 500. */
+/** The category of an error, fixed by its status. The contract does not show all of these statuses. */
 export const ERROR_TYPES = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -264,7 +373,7 @@ export const ACCOUNT_ERRORS = {
   payment_settled: { status: 409, message: 'The payment is already completed or canceled.' },
   event_resolved: {
     status: 409,
-    message: 'The payment event is not unresolved: there is nothing to decide about it.',
+    message: 'The payment event was applied or decided already; one that waits can only be dismissed.',
   },
   event_not_assignable: {
     status: 409,
@@ -347,6 +456,9 @@ export const CONSOLE_ERRORS = {
 
 export type ConsoleErrorCode = keyof typeof CONSOLE_ERRORS;
 
+/** Every code that a response of the API or the console can have. */
+export type AnyErrorCode = ErrorCode | AccountErrorCode | SignInErrorCode | ConsoleErrorCode;
+
 /** The category of an error of the console, which has 403, and conflicts of its own. */
 export const CONSOLE_ERROR_TYPES = {
   ...ERROR_TYPES,
@@ -366,6 +478,8 @@ export interface RefusalDetails {
   readonly retry_after_s?: number;
   /** Replaces the code's usual status; its row of `ERRORS` must allow it. */
   readonly status?: 400;
+  /** The reason for the log, of an `overloaded`. */
+  readonly reason?: OverloadReason;
 }
 
 /**
@@ -377,6 +491,7 @@ export class Refusal<Code extends ErrorCode = ErrorCode> {
   readonly param: string | null;
   readonly retry_after_s: number | null;
   readonly status: (typeof ERRORS)[ErrorCode]['status'];
+  readonly reason: OverloadReason | null;
 
   constructor(
     readonly code: Code,
@@ -386,16 +501,18 @@ export class Refusal<Code extends ErrorCode = ErrorCode> {
     this.param = details.param ?? null;
     this.retry_after_s = details.retry_after_s ?? null;
     this.status = details.status ?? ERRORS[code].status;
+    this.reason = details.reason ?? null;
   }
 
   /** Returns the same refusal for the field with that path. */
   withParam(param: string): Refusal<Code> {
-    const { code, message, retry_after_s, status } = this;
+    const { code, message, reason, retry_after_s, status } = this;
     return new Refusal(code, {
       message,
       param,
       ...(retry_after_s === null ? {} : { retry_after_s }),
       ...(status === 400 ? { status } : {}),
+      ...(reason === null ? {} : { reason }),
     });
   }
 

@@ -1,3 +1,5 @@
+import { noulAnswer } from '../questions/noul.ts';
+import type { QuestionType } from '../questions/question.ts';
 import { confidenceOf, isCorrect, type Prediction } from './predictions.ts';
 
 /** The largest share of wrong answers among automatic decisions. */
@@ -41,6 +43,30 @@ export function automaticThreshold(
     if (last_of_its_confidence && wrong <= error_max * (index + 1)) threshold = item.confidence;
   });
   return threshold;
+}
+
+/** The condition of an automatic answer, by the fields of a response. */
+export interface AutomaticBounds {
+  /** The least `noul` of a yes, or the least of the largest probabilities of a choice or score. */
+  readonly least: number;
+  /** The largest `noul` of a no; null for the other types. */
+  readonly most: number | null;
+}
+
+/** Responses have whole millionths, to which a probability is rounded down or up. */
+const PARTS = 1_000_000;
+/** More than the error of a multiplication by `PARTS`. */
+const PARTS_ERROR = 1e-6;
+
+/** Returns the condition of a threshold. All answers that are as sure meet it. */
+export function automaticBounds(type: QuestionType, threshold: number): AutomaticBounds {
+  switch (type) {
+    case 'noul':
+      return { least: noulAnswer(threshold, null).noul, most: noulAnswer(1 - threshold, null).noul };
+    case 'choice':
+    case 'score':
+      return { least: Math.floor(threshold * PARTS + PARTS_ERROR) / PARTS, most: null };
+  }
 }
 
 /** Returns the automatic decisions where each prediction has a threshold of its own, by position. */

@@ -2,7 +2,7 @@ import type { Calibration } from '../../native/engine.ts';
 import { QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { predictionOf, type ScoredQuestion } from './collect.ts';
-import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures } from './fit.ts';
+import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures, QUESTIONS_MIN } from './fit.ts';
 import { brier, expectedCalibrationError, negativeLogLikelihood } from './metrics.ts';
 import type { Prediction } from './predictions.ts';
 import { type Random, shuffled } from './random.ts';
@@ -20,21 +20,29 @@ export interface OutOfFold {
   readonly type: QuestionType;
   readonly questions: number;
   readonly before: CalibrationMeasures;
-  readonly after: CalibrationMeasures;
+  /** Null where no question had a fit: all of the type are in one fold. */
+  readonly after: CalibrationMeasures | null;
 }
 
 /** The calibration of one mode, and its effect. */
 export interface CalibrationFit {
-  /** The temperatures fitted on all questions. */
+  /** The temperatures fitted on all questions; of the types in `kept` the present ones. */
   readonly temperatures: TypeTemperatures;
+  /** The types with too few questions for a fit. */
+  readonly kept: readonly QuestionType[];
+  /** The effect on the fitted types. */
   readonly out_of_fold: readonly OutOfFold[];
   readonly fitted_on: Calibration['fitted_on']['fast'];
 }
 
-/** Fits temperatures on all questions, and measures by folds the effect of such a fit on unseen questions. */
+/**
+ * Fits temperatures on all questions, and measures by folds the effect of such a fit on unseen questions. A type with
+ * too few questions keeps its present temperatures, or stays uncalibrated where it has none.
+ */
 export function fitCalibration(
   questions: readonly ScoredQuestion[],
   options: {
+    readonly present: TypeTemperatures | undefined;
     readonly cases_sha256: string;
     readonly folds: number;
     readonly fold_by: FoldBy;
@@ -50,21 +58,26 @@ export function fitCalibration(
     const temperature = unseen[index] ?? 1;
     return predictionOf({ ...question, scores: question.scores.map((score) => score / temperature) });
   });
+  const isOf =
+    (type: QuestionType) =>
+    ({ type: own }: Prediction) =>
+      own === type;
+  const kept = QUESTION_TYPES.filter((type) => before.filter(isOf(type)).length < QUESTIONS_MIN);
+  const fitted = fitTemperatures(questions);
+  const present = options.present ?? fitTemperatures([]);
+  const from = (type: QuestionType) => (kept.includes(type) ? present : fitted);
   return {
-    temperatures: fitTemperatures(questions),
-    out_of_fold: QUESTION_TYPES.flatMap((type) => {
-      const of_type = ({ type: own }: Prediction) => own === type;
-      const count = before.filter(of_type).length;
-      return count === 0
-        ? []
-        : [
-            {
-              type,
-              questions: count,
-              before: measuresOf(before.filter(of_type)),
-              after: measuresOf(after.filter(of_type)),
-            },
-          ];
+    temperatures: { noul: from('noul').noul, choice: from('choice').choice, score: from('score').score },
+    kept,
+    out_of_fold: QUESTION_TYPES.filter((type) => !kept.includes(type)).map((type) => {
+      const of_type = before.filter(isOf(type));
+      const folds = new Set(fold_of.filter((_, index) => questions[index]?.question.type === type));
+      return {
+        type,
+        questions: of_type.length,
+        before: measuresOf(of_type),
+        after: folds.size < 2 ? null : measuresOf(after.filter(isOf(type))),
+      };
     }),
     fitted_on: {
       cases_sha256: options.cases_sha256,
@@ -99,12 +112,10 @@ export function fitTable({ temperatures, out_of_fold }: CalibrationFit): Table {
     ...out_of_fold.map(({ type, questions, before, after }) => [
       type,
       String(questions),
-      number(before.expected_calibration_error),
-      number(after.expected_calibration_error),
-      number(before.negative_log_likelihood),
-      number(after.negative_log_likelihood),
-      number(before.brier),
-      number(after.brier),
+      ...(['expected_calibration_error', 'negative_log_likelihood', 'brier'] as const).flatMap((measure) => [
+        number(before[measure]),
+        number(after?.[measure] ?? Number.NaN),
+      ]),
       temperatureText(temperatures, type),
     ]),
   ];

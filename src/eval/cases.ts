@@ -20,7 +20,7 @@ const LabelledQuestionSchema = Type.Intersect([
         'true or false for a noul, the id of an option for a choice, the index of a level for a score',
     }),
     soft: Type.Optional(
-      Type.Union([Type.Array(Share), Type.Record(Type.String(), Share)], {
+      Type.Union([Type.Array(Share), Type.Record(Type.String(), Share), Type.Null()], {
         description: 'noul: the shares of no and of yes; choice: option id to share; score: a share a level',
       }),
     ),
@@ -39,6 +39,8 @@ export interface EvalCase {
   readonly source: string;
   /** The SHA-256 of record and questions, in hex, which stands for them in stored files. */
   readonly digest: string;
+  /** The SHA-256 of the record alone, in hex: records on several lines are one. */
+  readonly record: string;
   readonly state: JsonValue;
   readonly questions: readonly LabelledQuestion[];
 }
@@ -65,10 +67,13 @@ export function parseCase(line: string, line_number: number): EvalCase {
     if (labelled === undefined) throw fail(`/questions/${index}: the answer is none of the question's.`);
     return labelled;
   });
-  const digest = createHash('sha256')
-    .update(writeJson([asked.state, questions.map(({ question }) => ({ ...question }))]))
-    .digest('hex');
-  return { source: value.src, digest, state: asked.state, questions };
+  const digest = sha256(writeJson([asked.state, questions.map(({ question }) => ({ ...question }))]));
+  const record = sha256(writeJson(asked.state));
+  return { source: value.src, digest, record, state: asked.state, questions };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 /**

@@ -31,7 +31,7 @@ export function scoredQuestions(
     const scores = served?.(request, own, entry.states) ?? own;
     return subject.questions.map(({ question, answer, target }, index) => ({
       source: subject.source,
-      record: subject.digest,
+      record: subject.record,
       question,
       answer,
       target,

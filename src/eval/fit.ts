@@ -8,10 +8,10 @@ const BUCKETS: Readonly<Record<Exclude<QuestionType, 'noul'>, readonly number[]>
   score: [3, 5, 255],
 };
 /**
- * The fewest questions of a bucket: one with fewer is joined to the next, because its temperature would be
- * noise.
+ * The fewest questions of a temperature, which would be noise of fewer. A smaller bucket is joined to the next, and a
+ * type with fewer is not calibrated.
  */
-const BUCKET_QUESTIONS_MIN = 100;
+export const QUESTIONS_MIN = 100;
 
 const TEMPERATURE_MIN = 0.05;
 const TEMPERATURE_MAX = 20;
@@ -45,7 +45,7 @@ function fitBuckets(
   limits.forEach((most_options, index) => {
     const inside = waiting.filter(({ scores }) => scores.length > least && scores.length <= most_options);
     const last = index === limits.length - 1;
-    if (inside.length < BUCKET_QUESTIONS_MIN && !last) return;
+    if (inside.length < QUESTIONS_MIN && !last) return;
     buckets.push({ most_options, questions: inside });
     waiting = waiting.filter(({ scores }) => scores.length > most_options);
     least = most_options;
@@ -53,7 +53,7 @@ function fitBuckets(
   // The last bucket has no next one, so it absorbs the one before.
   const last = buckets.at(-1);
   const before = buckets.at(-2);
-  if (last !== undefined && before !== undefined && last.questions.length < BUCKET_QUESTIONS_MIN) {
+  if (last !== undefined && before !== undefined && last.questions.length < QUESTIONS_MIN) {
     buckets.splice(-2, 2, {
       most_options: last.most_options,
       questions: [...before.questions, ...last.questions],

@@ -48,7 +48,7 @@ ${summaryLines(report)
 <p>In brackets: 95% bootstrap intervals over records. Probabilities are the engine's, before a noul is committed to one side.</p>
 ${tableHtml(typeTable(report))}
 <h2>${Bun.escapeHTML(ABSTAINING_TITLE)}</h2>
-<p>The threshold is the least confidence in an answer, before a noul is committed to one side, at which it may be taken automatically. It was chosen on these questions, which flatters it. Out of fold, each question is judged by a threshold that it had no part in.</p>
+<p>The threshold says which answers of the service may be taken automatically: by the noul, or by the largest of the probabilities. It was chosen on these questions, which flatters it. Out of fold, each question is judged by a threshold that it had no part in.</p>
 ${tableHtml(abstainingTable(report))}
 <h2>Reliability</h2>
 <p>What the model said against what was so: the probability of yes for a noul, the confidence in the answer otherwise. The area of a dot is the share of its questions; on the line, probabilities are true.</p>

@@ -5,7 +5,7 @@ export interface RawLabel {
   /** `true` or `false` for a noul, the id of an option for a choice, the index of a level for a score. */
   readonly answer: boolean | string | number;
   /** The annotators' shares: a list by class, or of a choice an object by option. */
-  readonly soft?: number[] | Readonly<Record<string, number>> | undefined;
+  readonly soft?: number[] | Readonly<Record<string, number>> | null | undefined;
 }
 
 /** A question with its known answer. Classes are those of `classesOf`, in that order. */
@@ -45,7 +45,7 @@ function targetOf(
   answer: number,
   classes: readonly string[],
 ): readonly number[] | undefined {
-  if (soft === undefined) return classes.map((_, index) => (index === answer ? 1 : 0));
+  if (soft == null) return classes.map((_, index) => (index === answer ? 1 : 0));
   const shares = sharesOf(question, soft, classes);
   if (shares?.length !== classes.length) return undefined;
   const sum = shares.reduce((total, share) => total + share, 0);
@@ -66,6 +66,8 @@ function sharesOf(
     case 'score':
       return Array.isArray(soft) ? soft : undefined;
     case 'choice':
-      return Array.isArray(soft) ? undefined : classes.map((id) => soft[id] ?? 0);
+      return Array.isArray(soft)
+        ? undefined
+        : classes.map((id) => (Object.hasOwn(soft, id) ? (soft[id] ?? 0) : 0));
   }
 }

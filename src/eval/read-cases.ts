@@ -15,7 +15,7 @@ export interface CasesFile {
 
 /**
  * Reads the records of a cases file: JSON lines, compressed where the name ends in `.gz` or `.xz`. Throws
- * `CasesError` when the file is unreadable, truncated or empty, or has a line that is not a record.
+ * `CasesError` when the file is unreadable, truncated, not UTF-8 or empty, or has a line that is not a record.
  */
 export async function readCases(path: string): Promise<CasesFile> {
   const hash = createHash('sha256');
@@ -27,11 +27,20 @@ export async function readCases(path: string): Promise<CasesFile> {
     hash.update(line).update('\n');
     cases.push(parseCase(line, line_number));
   };
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decode = (piece?: Uint8Array) => {
+    try {
+      return decoder.decode(piece, { stream: piece !== undefined });
+    } catch (error) {
+      throw new CasesError(`The cases ${path} are not UTF-8 after line ${line_number}: save them as UTF-8.`, {
+        cause: error,
+      });
+    }
+  };
   let rest = '';
   try {
     for await (const piece of decompressed(path)) {
-      const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+      const lines = (rest + decode(piece)).split('\n');
       rest = lines.pop() ?? '';
       lines.forEach(take);
     }
@@ -42,7 +51,7 @@ export async function readCases(path: string): Promise<CasesFile> {
       cause: error,
     });
   }
-  take(rest + decoder.decode());
+  take(rest + decode());
   if (cases.length === 0) throw new CasesError(`The cases ${path} have no record.`);
   return { sha256: hash.digest('hex'), cases };
 }

@@ -1,4 +1,5 @@
-import { AUTOMATIC_ERROR_MAX, type Automatic } from './abstaining.ts';
+import type { QuestionType } from '../questions/question.ts';
+import { AUTOMATIC_ERROR_MAX, type Automatic, automaticBounds } from './abstaining.ts';
 import type { Estimate } from './bootstrap.ts';
 import type { EvalReport, GroupResult, Results } from './report.ts';
 
@@ -28,8 +29,6 @@ const METRICS = [
   ['LEVEL ERROR', 'mean_absolute_level_error'],
 ] as const satisfies readonly (readonly [heading: string, name: keyof GroupResult['metrics']])[];
 const METRIC_HEADINGS = METRICS.map(([heading]) => heading);
-/** Thresholds are printed in this many parts of one. */
-const THRESHOLD_PARTS = 10_000;
 
 /** Returns a number with three decimals; a dash where there is none. */
 export function number(value: number): string {
@@ -79,7 +78,7 @@ export function typeTable(report: EvalReport): Table {
   ];
 }
 
-/** Returns the confidence from which answers are automatic, and the results, here and out of fold. */
+/** Returns the condition of automatic answers, and the results, here and out of fold. */
 export function abstainingTable(report: EvalReport): Table {
   const cells = (automatic: Automatic | null) =>
     automatic === null
@@ -91,7 +90,7 @@ export function abstainingTable(report: EvalReport): Table {
       results.types.map(({ type, abstaining }) => [
         type,
         name,
-        thresholdText(abstaining.threshold),
+        conditionText(type, abstaining.threshold),
         ...cells(abstaining),
         ...cells(abstaining.out_of_fold),
       ]),
@@ -99,10 +98,11 @@ export function abstainingTable(report: EvalReport): Table {
   ];
 }
 
-/** Returns the threshold rounded up, so that no less confident answer passes. */
-function thresholdText(threshold: number | null): string {
+/** Returns the condition of a threshold by the fields of a response. */
+function conditionText(type: QuestionType, threshold: number | null): string {
   if (threshold === null) return 'none';
-  return (Math.ceil(threshold * THRESHOLD_PARTS) / THRESHOLD_PARTS).toFixed(4);
+  const { least, most } = automaticBounds(type, threshold);
+  return most === null ? `probability >= ${least}` : `noul >= ${least} or <= ${most}`;
 }
 
 /** Returns the results of the served answers, by type and set. */

@@ -54,8 +54,7 @@ export function modeLabels(
     const entry = file.get(subject.digest, 'original');
     const scores = entry?.scores;
     if (!scores) return [];
-    const { state } = subject;
-    const record = createHash('sha256').update(writeJson(state)).digest('hex');
+    const { state, record } = subject;
     return subject.questions.map(({ question, answer, target }, index) => {
       const temperature = temperatureOf(question, temperatures);
       const own = (scores[index] ?? []).map((score) => score / temperature);

@@ -1,11 +1,12 @@
-import { type ErrorCode, Refusal } from '../errors/errors.ts';
+import { type ErrorCode, overloaded, Refusal } from '../errors/errors.ts';
+import { drawHashKey } from '../hashing/half-siphash.ts';
+import { AttemptBudgets } from '../limits/attempt-budgets.ts';
 import { reported } from '../problems/problems.ts';
 import type { KnownPath, RequestContext } from './context.ts';
-import { stopping } from './draining.ts';
 import { PathTable } from './path-table.ts';
 import { hasSpentAddressBudget, refusalOverAddressBudget, spendRefusal } from './refusal-gate.ts';
 import type { OnKnown, RequestHandler } from './request-handler.ts';
-import { recordRequest } from './request-records.ts';
+import { PORT_REFUSAL_LINES, recordPortRefusal, recordRequest } from './request-records.ts';
 import { errorResponse, REQUEST_ID_HEADER } from './responses.ts';
 import { type Handler, type Refused, refusedResponse } from './route.ts';
 import { type RouteServices, routesOf } from './routes.ts';
@@ -37,7 +38,8 @@ export interface App extends RequestHandler {
 /** Creates the service's HTTP interface with every route. It opens no port: `server.ts` does. */
 export function createApp(services: AppServices): App {
   const paths = new PathTable(routesOf(services));
-  const { console, identifiers, metrics, problems } = services;
+  const { console, identifiers, problems } = services;
+  const port_refusal_lines = new AttemptBudgets({ line: PORT_REFUSAL_LINES }, drawHashKey());
   return {
     async handle(request, client_address = '', onKnown = () => {}) {
       const url = new URL(request.url);
@@ -51,7 +53,7 @@ export function createApp(services: AppServices): App {
         onKnown,
         span: services.tracing.begin(request, path?.path ?? null),
         caller: null,
-        code: null,
+        refusal: null,
         is_over_budget: false,
       };
       const response =
@@ -62,13 +64,10 @@ export function createApp(services: AppServices): App {
       if (!isUnlisted(context)) recordRequest(services, request, context, response.status);
       return response;
     },
-    refuse(refusal) {
-      const { code, status } = refusal;
-      metrics.requestAnswered({
-        ...{ endpoint: null, model: null, mode: null, organization_id: null },
-        ...{ code, status },
-      });
-      return errorResponse(identifiers.id('request'), refusal);
+    refuse(refusal, client_address) {
+      const request_id = identifiers.id('request');
+      recordPortRefusal(services, port_refusal_lines, request_id, refusal, client_address);
+      return errorResponse(request_id, refusal);
     },
     report: (failure) => problems.report({ ...failure, step: 'http' }),
   };
@@ -84,7 +83,7 @@ async function answerByRoute(
   const route = context.path === null ? undefined : paths.route(context.path, request.method);
   if (route === undefined) return refusedResponse(context, unmatched(services, context));
   if (services.draining.signal.aborted && route.answers_while_draining !== true) {
-    return refusedResponse(context, { refusal: stopping() });
+    return refusedResponse(context, { refusal: overloaded('stopping') });
   }
   try {
     const response = await answer(route.handle, request, context);
@@ -158,7 +157,7 @@ async function refusedBeforeConsole(
   request: Request,
   context: RequestContext,
 ): Promise<Refused | null> {
-  if (services.draining.signal.aborted) return { refusal: stopping() };
+  if (services.draining.signal.aborted) return { refusal: overloaded('stopping') };
   const is_spent = hasSpentAddressBudget(services, context);
   if (!is_spent || (await console.passesOverBudget(request))) return null;
   return refusalOverAddressBudget(services, context);
@@ -168,8 +167,8 @@ async function refusedBeforeConsole(
  * Returns true for a response that the log and the metrics leave out. A refusal by the port itself is never
  * left out.
  */
-function isUnlisted({ path, code }: RequestContext): boolean {
-  return path?.is_unlisted === true && code === null;
+function isUnlisted({ path, refusal }: RequestContext): boolean {
+  return path?.is_unlisted === true && refusal === null;
 }
 
 /**

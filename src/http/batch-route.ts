@@ -7,7 +7,7 @@ import type { AskedKey, KnownCaller } from '../decisions/call.ts';
 import { authenticate, checkRequest } from '../decisions/check-request.ts';
 import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
 import { IdempotencyKeySchema, ModeSchema } from '../decisions/schemas.ts';
-import { Refusal } from '../errors/errors.ts';
+import { overloaded, Refusal } from '../errors/errors.ts';
 import { isJsonObject } from '../json/json-value.ts';
 import type { BodyBudgetLimits } from '../limits/body-budget.ts';
 import {
@@ -15,10 +15,11 @@ import {
   BATCH_PATH,
   type BatchServices,
   BatchStream,
-  isBlank,
   LINES_MAX,
   type OpenedBatch,
+  type ReadLine,
   readLine,
+  tooManyLines,
   waitForRefusals,
 } from './batch-stream.ts';
 import { type BodyLine, bodyLines } from './body-lines.ts';
@@ -26,8 +27,7 @@ import { contentCodingOf } from './content-encoding.ts';
 import type { RequestContext } from './context.ts';
 import { BATCH_ANSWERS, BATCH_REQUESTS } from './decision-examples.ts';
 import { encodingHeaders, IDEMPOTENCY_KEY_HEADER, queryMode } from './decision-routes.ts';
-import { stopping } from './draining.ts';
-import { keyWithinBudget, spendRefusal } from './refusal-gate.ts';
+import { keyWithinBudget, spendRefusal, spendUnpaid } from './refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 import { ErrorResponseSchema } from './schemas.ts';
@@ -44,9 +44,6 @@ export const BATCH_LINES: BodyBudgetLimits = {
 
 /** Skipped bytes are counted in steps, so that many small pieces are no cheaper than a large one. */
 const COUNTED_BYTES = 65_536;
-
-/** Seconds after which one batch more may find room. */
-const RETRY_AFTER_S = 30;
 
 export const BatchAnswerSchema = Type.Union([
   AnsweredLineSchema,
@@ -145,8 +142,8 @@ async function openBatch(
     return new Refusal('invalid_idempotency_key');
   }
   const { organization_id } = caller;
-  if (!batch_lines.take(organization_id, BATCH_BYTES)) return tooManyBatches();
-  const release = () => batch_lines.give(organization_id, BATCH_BYTES);
+  if (!batch_lines.take(organization_id, BATCH_BYTES)) return overloaded('batches');
+  const giveMemoryBack = () => batch_lines.give(organization_id, BATCH_BYTES);
   context.onKnown(true);
   const patience = AbortSignal.any([request.signal, draining.signal]);
   const ended = new AbortController();
@@ -154,6 +151,7 @@ async function openBatch(
   const lines = bodyLines(request, {
     coding,
     deadline_ms: body_limits.deadline_ms,
+    lines_max: LINES_MAX,
     onSkipped: skippedBytes(services, caller, context, patience),
     signal: AbortSignal.any([patience, ended.signal]),
   });
@@ -166,7 +164,7 @@ async function openBatch(
     caller,
     patience,
     endReading,
-    release,
+    giveMemoryBack,
   };
   let first: Awaited<ReturnType<typeof readFirst>> | null = null;
   try {
@@ -175,12 +173,12 @@ async function openBatch(
   } finally {
     if (first === null || first instanceof Refusal) {
       endReading();
-      release();
+      giveMemoryBack();
     }
   }
 }
 
-/** Counts the bytes of lines that are too long against the refusals of the key, and waits for those. */
+/** Counts the bytes of lines that are blank or too long against the refusals of the key, and waits for those. */
 function skippedBytes(
   services: BatchServices,
   caller: KnownCaller,
@@ -200,18 +198,27 @@ function skippedBytes(
 /** Returns the first line, or the refusal where it cannot be read, or a header asks nothing that can be answered. */
 async function readFirst(
   services: BatchServices,
-  {
-    caller,
-    query_mode,
-    context: { request_id },
-    patience,
-  }: Pick<OpenedBatch, 'caller' | 'query_mode' | 'context' | 'patience'>,
+  asked: Pick<OpenedBatch, 'caller' | 'query_mode' | 'context' | 'patience'>,
   lines: AsyncGenerator<BodyLine>,
 ): Promise<Pick<OpenedBatch, 'first' | 'lines'> | Refusal<DecisionCode>> {
   const line = await firstLine(lines);
   if (line instanceof Refusal) return line;
-  if (line === null) return patience.aborted ? stopping() : emptyBatch();
+  if (line === null) return asked.patience.aborted ? overloaded('stopping') : emptyBatch();
   const first = readLine(line, 'The first line');
+  const opened = await openedBy(services, asked, first);
+  // The refusal itself is counted with those of every route. A failure of ours costs nothing.
+  if (opened instanceof Refusal && opened.status < 500) {
+    spendUnpaid(services, asked.caller, { refusals: 0, body_bytes: first.bytes });
+  }
+  return opened;
+}
+
+/** Returns the lines of the batch that a first line opens, or the refusal of that line. */
+async function openedBy(
+  services: BatchServices,
+  { caller, query_mode, context: { request_id } }: Pick<OpenedBatch, 'caller' | 'query_mode' | 'context'>,
+  first: ReadLine,
+): Promise<Pick<OpenedBatch, 'first' | 'lines'> | Refusal<DecisionCode>> {
   if (first.value instanceof Refusal) return first.value;
   if (!isJsonObject(first.value)) {
     return new Refusal('invalid_request', { message: 'Each line of a batch is a JSON object.', status: 400 });
@@ -234,11 +241,9 @@ async function readFirst(
 /** Returns the first line that is not blank, null where there is none, or the refusal of an unreadable body. */
 async function firstLine(lines: AsyncGenerator<BodyLine>): Promise<BodyLine | Refusal<DecisionCode> | null> {
   try {
-    for (;;) {
-      const { value, done } = await lines.next();
-      if (done === true) return null;
-      if (!isBlank(value)) return value;
-    }
+    const { value, done } = await lines.next();
+    if (done === true) return null;
+    return value.number > LINES_MAX ? tooManyLines() : value;
   } catch (error) {
     if (error instanceof Refusal) return error;
     throw error;
@@ -278,12 +283,5 @@ function streamed(batch: BatchStream, { request_id }: RequestContext): Response 
 function emptyBatch(): Refusal<'invalid_json'> {
   return new Refusal('invalid_json', {
     message: 'The request body is empty: send a JSON object on each line.',
-  });
-}
-
-function tooManyBatches(): Refusal<'overloaded'> {
-  return new Refusal('overloaded', {
-    message: 'Too many batches are being answered: send this one when another has ended.',
-    retry_after_s: RETRY_AFTER_S,
   });
 }

@@ -1,11 +1,12 @@
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Identifiers } from '../contract/identifiers.ts';
+import { endMessage } from '../decisions/batch/ending.ts';
 import { inOrderOfCompletion } from '../decisions/batch/in-order-of-completion.ts';
 import type { BatchLines, LineRequest } from '../decisions/batch/lines.ts';
 import type { LineId } from '../decisions/batch/schemas.ts';
 import type { AskedKey, DecisionOutcome, KnownCaller } from '../decisions/call.ts';
 import type { WrittenDecision } from '../decisions/schemas.ts';
-import { type ErrorCode, Refusal } from '../errors/errors.ts';
+import { ERRORS, overloaded, Refusal } from '../errors/errors.ts';
 import type { JsonObject, JsonValue } from '../json/json-value.ts';
 import { writeJson } from '../json/write-json.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
@@ -14,11 +15,11 @@ import type { Tracing } from '../observability/tracing.ts';
 import { reported } from '../problems/problems.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { parseJson } from './body.ts';
-import type { BodyLine } from './body-lines.ts';
+import { type BodyLine, isBlank } from './body-lines.ts';
 import type { RequestContext } from './context.ts';
 import { answerDecision, type DecisionRouteServices, unreadParts } from './decision-routes.ts';
-import { type Draining, stopping } from './draining.ts';
-import { spendRefusal } from './refusal-gate.ts';
+import type { Draining } from './draining.ts';
+import { spendRefusal, spendUnpaid } from './refusal-gate.ts';
 import { recordRequest } from './request-records.ts';
 
 /** The parts that answer batches. */
@@ -46,14 +47,6 @@ const LONGEST_RETRY_S = 30;
 /** How long the place of a line that failed stays taken: while everything fails, a batch is not burned through. */
 const FAILED_LINE_S = 1;
 
-/** The codes that would refuse every later line too. */
-const CODES_THAT_END: readonly ErrorCode[] = [
-  'invalid_api_key',
-  'insufficient_credit',
-  'project_spend_limit',
-  'api_key_spend_limit',
-];
-
 /** A line as it was read. */
 export interface ReadLine {
   /** From 1. */
@@ -80,7 +73,7 @@ export interface OpenedBatch {
   /** Ends the reading of lines. */
   readonly endReading: () => void;
   /** Gives back what the batch has taken of the service's memory. */
-  readonly release: () => void;
+  readonly giveMemoryBack: () => void;
 }
 
 /** Reads the value of a line, or the refusal of one that has none, whose sentence calls it by `name`. */
@@ -91,9 +84,9 @@ export function readLine({ number, bytes }: BodyLine, name: string): ReadLine {
   return { number, value: new Refusal('request_too_large', { message }), bytes: 0 };
 }
 
-/** Returns true for a line that has nothing but space. */
-export function isBlank({ bytes }: BodyLine): boolean {
-  return bytes?.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d) ?? false;
+/** Returns the refusal of a batch that goes on above `LINES_MAX`. */
+export function tooManyLines(): Refusal<'request_too_large'> {
+  return new Refusal('request_too_large', { message: `A batch has at most ${LINES_MAX} lines.` });
 }
 
 /** Resolves when the key has refusals left: a batch of broken lines is no way around their budget. */
@@ -127,14 +120,17 @@ export class BatchStream {
 
   /** The lines of the response as they come; ends when all that was begun has ended, also where nobody reads it. */
   async *answers(): AsyncGenerator<string> {
-    const { request, context, patience } = this.batch;
+    const { request, context, patience, caller, first } = this.batch;
     const bounds = { at_once: LINES_AT_ONCE, bytes: BATCH_BYTES };
     try {
       yield* inOrderOfCompletion(this.#read(), (line) => this.#answer(line), bounds);
     } finally {
-      this.batch.release();
+      this.batch.giveMemoryBack();
     }
-    if (!this.#is_read_to_end && patience.aborted) this.#ending ??= stopping();
+    if (!this.#is_read_to_end && patience.aborted) this.#ending ??= overloaded('stopping');
+    if (this.#counts.answered + this.#counts.refused === 0 && !patience.aborted) {
+      spendUnpaid(this.services, caller, { refusals: 1, body_bytes: first.bytes });
+    }
     const { request_id } = context;
     const code = request.signal.aborted ? null : (this.#ending?.code ?? null);
     this.services.log.info('a batch has ended', { request_id, ...this.#counts, code });
@@ -150,7 +146,7 @@ export class BatchStream {
       for await (const line of rest) {
         if (this.#ending !== null || patience.aborted) return;
         if (line.number > last_number) {
-          this.#end(new Refusal('request_too_large', { message: `A batch has at most ${LINES_MAX} lines.` }));
+          this.#end(tooManyLines());
           return;
         }
         this.#next_line = line.number + 1;
@@ -178,14 +174,15 @@ export class BatchStream {
     const place = { id, line, request_id: context.request_id };
     if (!(result instanceof Refusal)) {
       this.#counts.answered += 1;
-      this.#record(context, 200);
+      this.#record(context);
       return answerLine(place, result, about);
     }
     this.#counts.refused += 1;
-    context.code = result.code;
+    context.refusal = result;
     spendRefusal(services, context, result, bytes);
-    this.#record(context, result.status);
-    if (CODES_THAT_END.includes(result.code)) this.#end(result);
+    this.#record(context);
+    // Every later line would be refused, too.
+    if (ERRORS[result.code].retry === 'after_account_change') this.#end(result);
     if (result.status >= 500) await services.pause(FAILED_LINE_S * MS_PER_S, batch.patience);
     return errorLine(place, result);
   }
@@ -209,13 +206,17 @@ export class BatchStream {
     const idempotency_key = keyOfLine(batch.idempotency_key, id);
     const line = {
       ...({ endpoint: BATCH_PATH, default_model: DEFAULT_MODEL, openai: null } as const),
-      ...{ key, query_mode, idempotency_key, patience, body },
+      ...{ key, query_mode, idempotency_key, patience },
+      // Batches have a budget of memory of their own.
+      reading: { readBody: () => Promise.resolve(body), body_bytes: () => 0 },
     };
     for (let wait_s = FIRST_RETRY_S; ; wait_s = Math.min(2 * wait_s, LONGEST_RETRY_S)) {
       const { outcome } = await answerDecision(services, line, request, context);
-      const { result, reached_model } = outcome;
-      if (!(result instanceof Refusal) || reached_model || patience.aborted) return outcome;
-      if (result.status !== 503 && result.code !== 'idempotency_key_in_use') return outcome;
+      const { result, was_held } = outcome;
+      if (!(result instanceof Refusal) || was_held || patience.aborted) return outcome;
+      // A planner may fail over this line only, and a line that the rate limits refuse has waited for them.
+      const is_of_line = result.code === 'model_unavailable' || result.code === 'rate_limit_exceeded';
+      if (ERRORS[result.code].retry !== 'later' || is_of_line) return outcome;
       await services.pause(wait_s * MS_PER_S, patience);
     }
   }
@@ -234,19 +235,18 @@ export class BatchStream {
       onKnown: () => {},
       span: services.tracing.begin(batch.request, BATCH_PATH),
       caller: batch.caller,
-      code: null,
+      refusal: null,
       is_over_budget: false,
     };
   }
 
-  #record(context: RequestContext, status: number): void {
-    recordRequest(this.services, this.batch.request, context, status);
+  #record(context: RequestContext): void {
+    recordRequest(this.services, this.batch.request, context, 200);
   }
 
   /** The last line of a response that ends before the request does: where to go on. */
   #lastLine({ code, message }: Refusal): string {
-    const where = `The batch ends here: send the lines from line ${this.#next_line} on again.`;
-    const refusal = new Refusal(code, { message: `${message} ${where}` });
+    const refusal = new Refusal(code, { message: endMessage(message, this.#next_line) });
     const { request_id } = this.batch.context;
     return errorLine({ id: null, line: this.#next_line, request_id }, refusal);
   }

@@ -1,4 +1,4 @@
-import { type CommonCode, type ErrorCode, Refusal } from '../errors/errors.ts';
+import { type CommonCode, type ErrorCode, overloaded, Refusal } from '../errors/errors.ts';
 import { BodyBudget, type BodyShare } from '../limits/body-budget.ts';
 import { UnknownBodies } from '../limits/unknown-bodies.ts';
 import { type ContentCoding, decompress } from './content-encoding.ts';
@@ -11,9 +11,6 @@ const BODY_DEADLINE_MS = 60_000;
 
 /** The same for unknown clients, whose bodies are small. */
 const UNKNOWN_BODY_DEADLINE_MS = 10_000;
-
-/** The `Retry-After` in seconds for a body that found no room: most arrive within one. */
-const RETRY_AFTER_S = 1;
 
 /** The codes of bodies, besides `COMMON_CODES`. */
 export const BODY_CODES = ['request_too_large', 'invalid_json'] as const satisfies readonly ErrorCode[];
@@ -110,7 +107,7 @@ export async function readBytes(
     // Nothing is lost: the body is refused, however its stream ends.
     reader.cancel().catch(() => {});
   };
-  const share = shareOf(sender, limits, () => end(overloaded()));
+  const share = shareOf(sender, limits, () => end(overloaded('arriving_bodies')));
   const deadline = setTimeout(() => end(new Refusal('request_timeout')), deadlineOf(sender, limits));
   const received = new BytePieces();
   const decoded = new BytePieces();
@@ -118,12 +115,12 @@ export async function readBytes(
   const keep = (piece: Uint8Array, pieces: BytePieces): boolean => {
     size += piece.byteLength;
     if (pieces.size + piece.byteLength > bytes_max) end(new Refusal('request_too_large'));
-    else if (!share.take(piece.byteLength)) end(overloaded());
+    else if (!share.take(piece.byteLength)) end(overloaded('arriving_bodies'));
     else pieces.add(piece);
     return ended.refusal === null;
   };
   try {
-    if (!share.take(0)) end(overloaded());
+    if (!share.take(0)) end(overloaded('arriving_bodies'));
     for (let read = await reader.read(); !read.done; read = await reader.read()) keep(read.value, received);
     if (coding !== null && ended.refusal === null) {
       const damaged = await decompress(received.bytes(), coding, (piece) => keep(piece, decoded));
@@ -154,11 +151,4 @@ function shareOf(sender: BodySender, { budget, unknown_bodies }: BodyLimits, end
 function announcedBytes({ headers }: Request): number | null {
   const length = headers.get('content-length');
   return length === null || headers.has('transfer-encoding') ? null : Number(length);
-}
-
-function overloaded(): Refusal<'overloaded'> {
-  return new Refusal('overloaded', {
-    message: 'Too many request bodies are arriving at once.',
-    retry_after_s: RETRY_AFTER_S,
-  });
 }

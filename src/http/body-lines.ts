@@ -17,20 +17,28 @@ export interface LineReading {
   readonly coding: ContentCoding | null;
   /** How long a client may send nothing while it is waited for, in milliseconds. */
   readonly deadline_ms: number;
-  /** Is told of bytes of lines that are too long, and waited for, before more is read. */
+  /** Blank lines up to this number are skipped; one beyond it is given, so that no body of them is endless. */
+  readonly lines_max: number;
+  /** Is told of bytes of lines that are skipped or too long, and waited for, before more is read. */
   readonly onSkipped: (bytes: number) => Promise<void>;
   /** Ends the reading; what was begun of a line is dropped. */
   readonly signal: AbortSignal;
 }
 
+/** Returns true for a line that has nothing but space. */
+export function isBlank({ bytes }: Pick<BodyLine, 'bytes'>): boolean {
+  return bytes?.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d) ?? false;
+}
+
 /**
- * Yields the lines of a request's body as they are taken. Nothing is read ahead but one piece of the stream, and no given line
- * is kept. A last line needs no end. Throws `request_timeout` when the client is silent for too long. Throws
- * `invalid_json` when it stopped sending, or its compression is damaged. Throws the refusals that the body fails with.
+ * Yields the lines of a request's body as they are taken, but no blank ones. Nothing is read ahead but one piece of the
+ * stream, and no given line is kept. A last line needs no end. Throws `request_timeout` when the client is silent for
+ * too long. Throws `invalid_json` when it stopped sending, or its compression is damaged. Throws the refusals that the
+ * body fails with.
  */
 export async function* bodyLines(
   request: Request,
-  { coding, deadline_ms, onSkipped, signal }: LineReading,
+  { coding, deadline_ms, lines_max, onSkipped, signal }: LineReading,
 ): AsyncGenerator<BodyLine> {
   if (request.body === null) return;
   const sent = sentPieces(request.body, deadline_ms, signal);
@@ -39,8 +47,16 @@ export async function* bodyLines(
   let line = new BytePieces();
   let is_too_long = false;
   for await (const piece of pieces) {
+    let blank_bytes = 0;
     for (let start = 0; start < piece.byteLength; ) {
       const newline = piece.indexOf(NEWLINE, start);
+      // Lines of nothing cost a sender nothing, so each must cost next to nothing here.
+      if (newline === start && line.size === 0 && !is_too_long && number <= lines_max) {
+        number += 1;
+        blank_bytes += 1;
+        start += 1;
+        continue;
+      }
       const part = piece.subarray(start, newline < 0 ? piece.byteLength : newline);
       start += part.byteLength + 1;
       if (is_too_long) await onSkipped(part.byteLength);
@@ -52,13 +68,19 @@ export async function* bodyLines(
         line = new BytePieces();
       }
       if (newline < 0) continue;
-      if (!is_too_long) yield { number, bytes: line.bytes() };
+      if (!is_too_long) {
+        const read = { number, bytes: line.bytes() };
+        if (number > lines_max || !isBlank(read)) yield read;
+        else blank_bytes += read.bytes.byteLength + 1;
+      }
       number += 1;
       line = new BytePieces();
       is_too_long = false;
     }
+    if (blank_bytes > 0) await onSkipped(blank_bytes);
   }
-  if (line.size > 0 && !signal.aborted) yield { number, bytes: line.bytes() };
+  const last = { number, bytes: line.bytes() };
+  if (!isBlank(last) && !signal.aborted) yield last;
 }
 
 /** Yields the bytes that the client sends, a piece at a time as they are taken. */

@@ -21,6 +21,18 @@ export interface CertificateObserver {
   readonly onFailure: (error: CertificateRefused) => void;
 }
 
+/** The time in which clients accept a certificate, in Unix milliseconds. */
+interface Validity {
+  readonly from_ms: number;
+  readonly to_ms: number;
+}
+
+/** A certificate as new connections get it. */
+interface Served {
+  readonly context: SecureContext;
+  readonly validity: Validity;
+}
+
 interface PemPair {
   readonly certificate: string;
   readonly key: string;
@@ -40,14 +52,14 @@ export class Certificate {
   #files: CertificateFiles;
   /** The last content of the files, valid or not. */
   #read: PemPair;
-  #context: SecureContext;
+  #served: Served;
   #unreadable: string | undefined;
   #timer: Timer | undefined;
 
   private constructor(files: CertificateFiles, read: PemPair) {
     this.#files = files;
     this.#read = read;
-    this.#context = contextOf(files, read);
+    this.#served = servedOf(files, read);
   }
 
   /** Reads the files. Rejects with `CertificateRefused`. */
@@ -57,7 +69,11 @@ export class Certificate {
 
   /** The context for new connections. */
   get context(): SecureContext {
-    return this.#context;
+    return this.#served.context;
+  }
+
+  get validity(): Validity {
+    return this.#served.validity;
   }
 
   /** Starts checking for changes. Reports a repeated failure once. */
@@ -69,7 +85,7 @@ export class Certificate {
   /** Reads these files from now on. If it rejects with `CertificateRefused`, the old ones stay. */
   async use(files: CertificateFiles): Promise<void> {
     const read = await readPair(files);
-    this.#context = contextOf(files, read);
+    this.#served = servedOf(files, read);
     this.#files = files;
     this.#read = read;
     this.#unreadable = undefined;
@@ -87,7 +103,7 @@ export class Certificate {
       this.#unreadable = undefined;
       if (read.certificate === this.#read.certificate && read.key === this.#read.key) return;
       this.#read = read;
-      this.#context = contextOf(files, read);
+      this.#served = servedOf(files, read);
       observer.onReload();
     } catch (error) {
       if (!(error instanceof CertificateRefused)) throw error;
@@ -112,8 +128,8 @@ async function readPem(path: string): Promise<string> {
   }
 }
 
-/** Returns the context. Checks the pair itself first, because not every runtime refuses an invalid one. */
-function contextOf(files: CertificateFiles, { certificate, key }: PemPair): SecureContext {
+/** Checks the pair itself first, because not every runtime refuses an invalid one. */
+function servedOf(files: CertificateFiles, { certificate, key }: PemPair): Served {
   const parsed = parse(
     `${files.certificate} is no certificate in PEM form`,
     () => new X509Certificate(certificate),
@@ -124,9 +140,13 @@ function contextOf(files: CertificateFiles, { certificate, key }: PemPair): Secu
       `The key in ${files.key} is not that of the certificate in ${files.certificate}.`,
     );
   }
-  return parse(`${files.certificate} and ${files.key} cannot be served`, () =>
+  const context = parse(`${files.certificate} and ${files.key} cannot be served`, () =>
     createSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' }),
   );
+  return {
+    context,
+    validity: { from_ms: Date.parse(parsed.validFrom), to_ms: Date.parse(parsed.validTo) },
+  };
 }
 
 /** Returns the result of `work`. The text of its error is dropped, because it may quote the key. */

@@ -1,4 +1,5 @@
 import type { Caller } from '../accounts/key-directory.ts';
+import type { OverloadReason } from '../errors/errors.ts';
 import type { RequestSpan } from '../observability/tracing.ts';
 import type { Mode } from '../questions/question.ts';
 import type { OnKnown } from './request-handler.ts';
@@ -16,6 +17,15 @@ export interface KnownPath {
   readonly is_unlisted?: true;
 }
 
+/** A refusal as the log has it. */
+export interface LoggedRefusal {
+  readonly status: number;
+  /** From the API's catalogue of errors or the console's. */
+  readonly code: string;
+  readonly reason: OverloadReason | null;
+  readonly retry_after_s: number | null;
+}
+
 /** The context of one request, from its first byte to its log line. */
 export interface RequestContext {
   readonly request_id: string;
@@ -30,8 +40,8 @@ export interface RequestContext {
   /** Null where the request is not traced. */
   readonly span: RequestSpan | null;
   caller: Caller | null;
-  /** The code of the refusal, from the API's catalogue of errors or the console's. Null for success. */
-  code: string | null;
+  /** Null for success. */
+  refusal: LoggedRefusal | null;
   /** The label in metrics, where the path stands for many. */
   endpoint?: string;
   /** The catalog's id of the model, and the mode, of a decision once they are known. */

@@ -23,7 +23,7 @@ const OF_EACH_TYPE = {
 
 const CONSISTENT = {
   state: { subject: 'Login', message: 'The page shows error 500. Nobody in our team can sign in.' },
-  questions: { broken: { type: 'noul', instructions: 'Does the message report that something is broken?' } },
+  questions: { broken: { type: 'noul', instructions: 'Is something broken?' } },
   mode: 'consistent',
 };
 
@@ -58,19 +58,19 @@ const OF_EACH_TYPE_ANSWER = {
   model: 'decision-1',
   mode: 'fast',
   answers: {
-    refund: { type: 'noul', noul: 0.974929, threshold: 0.9, decision: true },
+    refund: { type: 'noul', noul: 0.974166, threshold: 0.9, decision: true },
     team: {
       type: 'choice',
       choice: 'billing',
-      probabilities: { billing: 0.987044, technical: 0.007785, sales: 0.005171 },
-      confidence: 0.980566,
+      probabilities: { billing: 0.993394, technical: 0.003825, sales: 0.002781 },
+      confidence: 0.990091,
     },
     urgency: {
       type: 'score',
-      score: 1.00859,
-      probabilities: { 0: 0.460134, 1: 0.071142, 2: 0.468724 },
+      score: 1.893255,
+      probabilities: { 0: 0.031178, 1: 0.044389, 2: 0.924433 },
       legend: { 0: 'can wait', 1: 'this week', 2: 'today' },
-      confidence: 0.468724,
+      confidence: 0.924433,
     },
   },
   usage: { input_tokens: 78, output_tokens: 0, decisions: 3, cost_usd: 0.000039 },
@@ -83,35 +83,35 @@ const CONSISTENT_ANSWER = {
   created: 1_795_733_931,
   model: 'decision-1',
   mode: 'consistent',
-  answers: { broken: { type: 'noul', noul: 0.959729 } },
-  usage: { input_tokens: 35, output_tokens: 0, decisions: 1, cost_usd: 0.000018 },
+  answers: { broken: { type: 'noul', noul: 0.961518 } },
+  usage: { input_tokens: 30, output_tokens: 0, decisions: 1, cost_usd: 0.000015 },
   latency_ms: 67.45,
 };
 
 const OPENAI_ANSWER = {
   model: 'decision-1',
   answers: [
-    { type: 'predicate', name: 'refund', probability: 0.974929 },
+    { type: 'predicate', name: 'refund', probability: 0.974166 },
     {
       type: 'choice',
       name: 'team',
       choice: 'billing',
-      confidence: 0.980566,
+      confidence: 0.990091,
       probabilities: [
-        { value: 'billing', probability: 0.987044 },
-        { value: 'technical', probability: 0.007785 },
-        { value: 'sales', probability: 0.005171 },
+        { value: 'billing', probability: 0.993394 },
+        { value: 'technical', probability: 0.003825 },
+        { value: 'sales', probability: 0.002781 },
       ],
     },
     {
       type: 'score',
       name: 'urgency',
-      score: 1.00859,
-      confidence: 0.468724,
+      score: 1.893255,
+      confidence: 0.924433,
       probabilities: [
-        { label: 'can wait', value: 0, probability: 0.460134 },
-        { label: 'this week', value: 1, probability: 0.071142 },
-        { label: 'today', value: 2, probability: 0.468724 },
+        { label: 'can wait', value: 0, probability: 0.031178 },
+        { label: 'this week', value: 1, probability: 0.044389 },
+        { label: 'today', value: 2, probability: 0.924433 },
       ],
     },
   ],
@@ -170,7 +170,7 @@ export const TOKEN_ANSWERS: Examples = {
   of_each_type: { summary: SUMMARIES.of_each_type, value: COUNT },
   consistent: {
     summary: SUMMARIES.consistent,
-    value: { ...COUNT, mode: 'consistent', input_tokens: 35, read_tokens: 35, cost_usd: 0.000018 },
+    value: { ...COUNT, mode: 'consistent', input_tokens: 30, read_tokens: 30, cost_usd: 0.000015 },
   },
   openai: { summary: SUMMARIES.openai, value: COUNT },
 };

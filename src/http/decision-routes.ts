@@ -15,7 +15,6 @@ import {
   SystemOneRequestSchema,
 } from '../decisions/schemas.ts';
 import { Refusal } from '../errors/errors.ts';
-import type { JsonValue } from '../json/json-value.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Clock } from '../time/clock.ts';
@@ -30,7 +29,7 @@ import {
   SYSTEM_ONE_REQUESTS,
 } from './decision-examples.ts';
 import { keyWithinBudget, type RefusalGateServices, spendRefusal } from './refusal-gate.ts';
-import { jsonResponse, rateHeaders, requestRateHeaders } from './responses.ts';
+import { jsonResponse, OPEN_FORMAT_REQUEST_ID_HEADER, rateHeaders, requestRateHeaders } from './responses.ts';
 import {
   defineRoute,
   type Examples,
@@ -57,9 +56,12 @@ type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_
   Partial<Pick<DecisionCall, 'caller' | 'idempotency_key' | 'patience'>> & {
     /** Translates bodies in OpenAI's shape; null where only the contract's is accepted. */
     readonly openai: OpenAiTranslation | null;
-    /** The body, where it is not the request's own. */
-    readonly body?: JsonValue;
+    /** Reads the body, where it is not the request's own. */
+    readonly reading?: BodyReading;
   };
+
+/** Reads a body, and tells the bytes that came. */
+type BodyReading = Pick<DecisionCall, 'readBody' | 'body_bytes'>;
 
 /** The differences between the two paths of decisions. */
 interface DecisionEndpoint {
@@ -97,8 +99,7 @@ const ENDPOINTS: readonly DecisionEndpoint[] = [
     responses: [DECISION_RESPONSE],
     examples: { requests: SYSTEM_ONE_REQUESTS, answers: SYSTEM_ONE_ANSWERS },
     default_model: DEFAULT_MODEL,
-    // The SDKs of the open format read the id under this name.
-    request_id_copy: 'x-typesafe-request-id',
+    request_id_copy: OPEN_FORMAT_REQUEST_ID_HEADER,
   },
 ];
 
@@ -173,23 +174,22 @@ async function answer(
  */
 export async function answerDecision(
   services: DecisionRouteServices,
-  { openai, body: given, ...asked }: AskedBy,
+  { openai, reading: given, ...asked }: AskedBy,
   request: Request,
   context: RequestContext,
 ): Promise<{ readonly outcome: DecisionOutcome; readonly body_bytes: number }> {
-  const reading = bodyReading(services, request, context, openai);
+  const reading = given ?? bodyReading(services, request, context, openai);
   const outcome = await decide(services, {
     idempotency_key: null,
     patience: null,
     ...asked,
     ...reading,
-    ...(given === undefined ? {} : { readBody: () => Promise.resolve(given) }),
     request_id: context.request_id,
     signal: request.signal,
     span: context.span,
   });
   noteAsked(context, outcome);
-  observe(services, outcome, context);
+  observe(services, outcome, context, (asked.patience ?? null) !== null);
   return { outcome, body_bytes: reading.body_bytes() };
 }
 
@@ -209,17 +209,14 @@ export function noteAsked(
  * bytes.
  */
 export function bodyReading(
-  { body_limits }: Pick<DecisionRouteServices, 'body_limits'>,
+  services: Pick<DecisionRouteServices, 'body_limits'>,
   request: Request,
   context: Pick<RequestContext, 'onKnown'>,
   openai: OpenAiTranslation | null,
-): Pick<DecisionCall, 'readBody' | 'body_bytes'> {
-  let body_bytes = 0;
+): BodyReading {
+  const { readBody, body_bytes } = jsonReading(services, request, context);
   const read = async (organization_id: string) => {
-    context.onKnown();
-    const body = await readJsonBody(request, { organization_id }, body_limits, (received_bytes) => {
-      body_bytes = received_bytes;
-    });
+    const body = await readBody(organization_id);
     return body instanceof Refusal || openai === null ? body : openai.request(body);
   };
   let reading: ReturnType<typeof read> | undefined;
@@ -227,6 +224,26 @@ export function bodyReading(
     readBody: (organization_id) => {
       reading ??= read(organization_id);
       return reading;
+    },
+    body_bytes,
+  };
+}
+
+/** Reads the body of a request, for the key's organization, and counts its bytes. `outer_level` is that of `readJson`. */
+export function jsonReading(
+  { body_limits }: Pick<DecisionRouteServices, 'body_limits'>,
+  request: Request,
+  context: Pick<RequestContext, 'onKnown'>,
+  outer_level?: number,
+) {
+  let body_bytes = 0;
+  const onReceived = (received_bytes: number) => {
+    body_bytes = received_bytes;
+  };
+  return {
+    readBody: (organization_id: string) => {
+      context.onKnown();
+      return readJsonBody(request, { organization_id }, body_limits, { onReceived, outer_level });
     },
     body_bytes: () => body_bytes,
   };
@@ -241,11 +258,15 @@ export function queryMode({ url }: Pick<RequestContext, 'url'>): string | null {
   return modes.length === 0 ? null : modes.join(',');
 }
 
-/** Reports a decision to the metrics and the trace, beside what they get for every request. */
+/**
+ * Reports a decision to the metrics and the trace, beside what they get for every request. A patient one waits on
+ * purpose, for the rate limits and at the model: its times would hide those of clients who wait for answers.
+ */
 function observe(
   { metrics, clock }: Pick<DecisionRouteServices, 'metrics' | 'clock'>,
   { result, asked, is_replayed, model_time }: DecisionOutcome,
   context: RequestContext,
+  is_patient: boolean,
 ): void {
   const { started_ms, span } = context;
   if (asked === undefined) return;
@@ -254,9 +275,11 @@ function observe(
     metrics.decisionReplayed(asked);
   }
   if (model_time === undefined) return;
-  const { queue_ms, model_ms } = model_time;
-  const platform_ms = Math.max(0, clock.monotonic_ms() - started_ms - queue_ms - model_ms);
-  metrics.decisionTimed({ ...asked, platform_ms, queue_ms, model_ms });
+  if (!is_patient) {
+    const { queue_ms, model_ms } = model_time;
+    const platform_ms = Math.max(0, clock.monotonic_ms() - started_ms - queue_ms - model_ms);
+    metrics.decisionTimed({ ...asked, platform_ms, queue_ms, model_ms });
+  }
   if (result instanceof Refusal) return;
   const { input_tokens, decisions, cost_usd } = result.usage;
   context.input_tokens = input_tokens;
@@ -269,7 +292,7 @@ function observe(
   span?.describe({ ...asked, input_tokens, questions: decisions });
 }
 
-/** Returns the response of step 6, with the headers of the outcome. */
+/** Returns the response, with the headers of the outcome. */
 function respond(
   outcome: DecisionOutcome,
   openai: OpenAiTranslation | null,
@@ -302,18 +325,18 @@ const IGNORED_FIELDS_HEADER = 'tds-ignored-fields';
 const LEFT_OUT_HEADER = 'tds-record-tokens-left-out';
 
 /**
- * Returns the headers of an outcome that reached the model, or the limits with a replay; otherwise none
- * (contract: response headers).
+ * Returns the headers of an outcome with a hold (contract: response headers, of what reached the model), or the limits
+ * with a replay; otherwise none.
  */
 export function headersOf(
-  { rate, reached_model, is_replayed, ignored_fields, record_tokens_left_out }: DecisionOutcome,
+  { rate, was_held, is_replayed, ignored_fields, record_tokens_left_out }: DecisionOutcome,
   { started_ms }: Pick<RequestContext, 'started_ms'>,
   clock: Clock,
 ): Readonly<Record<string, string>> {
   if (rate === null) return {};
-  const unread = readingHeaders({ ignored_fields, record_tokens_left_out });
+  const unread = unreadHeaders({ ignored_fields, record_tokens_left_out });
   if (is_replayed === true) return { ...rateHeaders(rate), [REPLAYED_HEADER]: 'true', ...unread };
-  if (!reached_model) return {};
+  if (!was_held) return {};
   const elapsed_ms = clock.monotonic_ms() - started_ms;
   return { ...rateHeaders(rate), 'service-processing-ms': elapsed_ms.toFixed(3), ...unread };
 }
@@ -333,7 +356,7 @@ export function unreadParts({ ignored_fields = [], record_tokens_left_out: left_
 }
 
 /** Returns the headers about unread parts of a request, if any. */
-export function readingHeaders({
+export function unreadHeaders({
   ignored_fields = [],
   record_tokens_left_out = null,
 }: UnreadParts): Readonly<Record<string, string>> {

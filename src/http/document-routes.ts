@@ -17,7 +17,7 @@ export function documentRoutes(routes: readonly Route[], site: Site): readonly R
   const bar = siteLinks(site, '/docs');
   const pages = DOCUMENTS.map((name) => {
     const make = async () => {
-      const html = await documentPage(name, { codes, bar, public_url: site.public_url });
+      const html = await documentPage(name, { codes, bar, url: site.public_url ?? site.own_url() });
       return await staticFile('index.html', utf8.encode(html));
     };
     return staticRoute({ path: documentPath(name), is_served: true, make });

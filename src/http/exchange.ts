@@ -47,6 +47,9 @@ const UNREAD_BYTES_MAX = 65_536;
 
 const METHODS_WITHOUT_BODY: readonly (string | undefined)[] = ['GET', 'HEAD'];
 
+/** Responses without a body; that of 304 would have another length (RFC 9110, 8.6). */
+const STATUSES_WITHOUT_LENGTH: readonly number[] = [204, 304];
+
 /** Returns true if the head of a request announces a body. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
@@ -114,10 +117,13 @@ function bodyStream(
           controller.enqueue(chunk);
           if ((controller.desiredSize ?? 0) <= -UNREAD_BYTES_MAX) message.pause();
         });
-        message.once('end', () => {
-          onReceived();
-          ended(() => controller.close());
-        });
+        // The end of a body that nobody wanted is no more work: its connection may wait already.
+        message.once('end', () =>
+          ended(() => {
+            onReceived();
+            controller.close();
+          }),
+        );
         message.once('close', () => ended(() => controller.error(new Error('the connection was closed'))));
       },
       cancel() {
@@ -165,7 +171,7 @@ export async function writeResponse(
     lines.push(name, value);
   });
   // The response to a HEAD has the length of a body that it omits.
-  if (!is_chunked && !headers.has('content-length') && response.status !== 204) {
+  if (!is_chunked && !headers.has('content-length') && !STATUSES_WITHOUT_LENGTH.includes(response.status)) {
     lines.push('content-length', String(body?.byteLength ?? 0));
   }
   events.onUnread();

@@ -10,6 +10,7 @@ import type { ListedModel, ModelList } from './schemas.ts';
 const MODEL: ListedModel = {
   id: DEFAULT_MODEL,
   object: 'model',
+  created: 1_793_491_200,
   owned_by: OWNED_BY,
   kind: 'decision',
   status: 'live',

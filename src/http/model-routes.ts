@@ -13,12 +13,13 @@ import { reported } from '../problems/problems.ts';
 import { MODES } from '../questions/question.ts';
 import { OPTIONS_MAX } from '../questions/question-fields.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
+import { MS_PER_S } from '../time/clock.ts';
 import { BODY_BYTES_MAX } from './body-bytes.ts';
 import type { RequestContext } from './context.ts';
 import { MODEL_EXAMPLES, MODEL_LIST_EXAMPLES } from './model-examples.ts';
 import { pathParameter } from './path-table.ts';
 import { keyWithinBudget, type RefusalGateServices, spendRefusal } from './refusal-gate.ts';
-import { jsonResponse } from './responses.ts';
+import { jsonResponse, OPEN_FORMAT_REQUEST_ID_HEADER } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 import { type ListedModel, type ModelList, ModelListSchema, ModelSchema } from './schemas.ts';
 
@@ -48,6 +49,7 @@ export function modelRoutes(services: ModelServices): readonly Route[] {
     defineRoute({
       method: 'GET',
       path: '/v1/models',
+      request_id_copy: OPEN_FORMAT_REQUEST_ID_HEADER,
       refusals: MODEL_LIST_CODES,
       operation: {
         summary: 'List the live models',
@@ -143,6 +145,7 @@ function listedModel(model: CatalogModel, limits: TierLimits | null): ListedMode
   return {
     id,
     object: 'model',
+    created: Math.floor(releasedAt_ms(model) / MS_PER_S),
     owned_by: OWNED_BY,
     kind,
     status,
@@ -161,9 +164,13 @@ function listedModel(model: CatalogModel, limits: TierLimits | null): ListedMode
 
 /** Returns the models in the list of the open decision-request format. */
 export function modelsOf(live: readonly CatalogModel[]): ModelList['models'] {
-  return live.map(({ id, description, released_at_ms }) => ({
-    name: id,
-    description,
-    release_date: new Date(released_at_ms ?? 0).toISOString().slice(0, 10),
+  return live.map((model) => ({
+    name: model.id,
+    description: model.description,
+    release_date: new Date(releasedAt_ms(model)).toISOString().slice(0, 10),
   }));
+}
+
+function releasedAt_ms({ released_at_ms }: Pick<CatalogModel, 'released_at_ms'>): number {
+  return released_at_ms ?? 0;
 }

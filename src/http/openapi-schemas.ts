@@ -1,7 +1,9 @@
+import {
+  isWrittenSchema,
+  type WrittenSchema as Written,
+  withoutKeyPattern,
+} from '../questions/written-schema.ts';
 import type { NamedSchema } from './route.ts';
-
-/** A JSON Schema in its written form, or a part of one. */
-type Written = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the schemas of `components.schemas`. Every part with a title is an entry of its own, and is
@@ -22,7 +24,9 @@ export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<st
     components.set(name, entriesOf(schema));
   };
   const entriesOf = (schema: Written): Written => {
-    const fields = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, partOf(value)]));
+    const fields = withoutKeyPattern(
+      Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, partOf(value)])),
+    );
     const discriminator = discriminatorOf(schema);
     if (discriminator === null) return fields;
     const { anyOf, ...others } = fields;
@@ -30,7 +34,7 @@ export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<st
   };
   const partOf = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(partOf);
-    if (!isWritten(value)) return value;
+    if (!isWrittenSchema(value)) return value;
     if (typeof value.title !== 'string') return entriesOf(value);
     share(value.title, value);
     return { $ref: referenceTo(value.title) };
@@ -52,14 +56,12 @@ function discriminatorOf({ anyOf }: Written) {
   if (!Array.isArray(anyOf)) return null;
   const mapping = new Map<string, string>();
   for (const member of anyOf) {
-    const kind = isWritten(member) && isWritten(member.properties) ? member.properties.type : undefined;
-    const literal = isWritten(kind) ? kind.const : undefined;
-    if (!isWritten(member) || typeof member.title !== 'string' || typeof literal !== 'string') return null;
+    const kind =
+      isWrittenSchema(member) && isWrittenSchema(member.properties) ? member.properties.type : undefined;
+    const literal = isWrittenSchema(kind) ? kind.const : undefined;
+    if (!isWrittenSchema(member) || typeof member.title !== 'string' || typeof literal !== 'string')
+      return null;
     mapping.set(literal, referenceTo(member.title));
   }
   return mapping.size < anyOf.length ? null : { propertyName: 'type', mapping: Object.fromEntries(mapping) };
-}
-
-function isWritten(value: unknown): value is Written {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

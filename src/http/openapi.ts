@@ -1,6 +1,7 @@
 import { COMMON_CODES, ERROR_CODES, ERROR_TYPES, ERRORS, type ErrorCode } from '../errors/errors.ts';
 import { referenceTo, sharedSchemas } from './openapi-schemas.ts';
-import type { Described, Examples, NamedSchema, Operation } from './route.ts';
+import { isRetriedInVain, SHOULD_RETRY_HEADER } from './responses.ts';
+import type { Described, Examples, NamedSchema, Operation, Route } from './route.ts';
 import { type ErrorResponse, ErrorResponseSchema } from './schemas.ts';
 import { ADDITION, CODE_NOTES, isAddedCode } from './specification-additions.ts';
 
@@ -11,10 +12,18 @@ const ERROR: NamedSchema = { name: 'Error', schema: ErrorResponseSchema };
 
 const REQUEST_ID = { 'x-request-id': header('The id of the request; `request_id` of an error repeats it.') };
 
+const REQUEST_ID_COPY = header('A copy of `x-request-id`. An addition to the specification.');
+
 const REQUEST_RATE = {
   'x-ratelimit-limit-requests': header('Requests per minute of the organization.'),
   'x-ratelimit-remaining-requests': header('Requests left in the current 60 seconds, after this one.'),
   'x-ratelimit-reset-requests': header('Time until a request slot frees, in whole seconds: `<n>s`.'),
+};
+
+const IGNORED_FIELDS = {
+  'tds-ignored-fields': header(
+    'Fields of the request, its questions and the criteria of a noul that nothing read: at most 8 names, percent-encoded, each cut at 64 characters. Absent where there are none. An addition to the specification.',
+  ),
 };
 
 /** The headers of every response that reached the model, successful or not. */
@@ -26,9 +35,7 @@ const RATE = {
     'Time until the oldest tokens leave the window, in whole seconds: `<n>s`. An addition to the specification.',
   ),
   'service-processing-ms': header('Total platform time in milliseconds.'),
-  'tds-ignored-fields': header(
-    'Fields of the request and its questions that nothing read: at most 8 names, percent-encoded, each cut at 64 characters. Absent where there are none. An addition to the specification.',
-  ),
+  ...IGNORED_FIELDS,
   'tds-record-tokens-left-out': header(
     'How many tokens of the middle of the record the question with the least room does not see. Absent where all see all of it. An addition to the specification.',
   ),
@@ -41,9 +48,18 @@ const REPLAYED = {
 
 const RETRY_AFTER = { 'retry-after': header('Seconds to wait before the next try.') };
 
+const SHOULD_RETRY = {
+  [SHOULD_RETRY_HEADER]: header(
+    '`false` with a code that the same request gets again; absent otherwise. An addition to the specification.',
+  ),
+};
+
 /** The headers of errors by status; those of `RATE` are added where the model was reached. */
-const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RETRY_AFTER>> = {
-  409: RETRY_AFTER,
+const HEADERS_OF_STATUS: Readonly<Record<number, Readonly<Record<string, ReturnType<typeof header>>>>> = {
+  409: { 'retry-after': header('Seconds to wait before the next try; with `idempotency_key_in_use` only.') },
+  415: {
+    'accept-encoding': header('The codings of a body that are taken. An addition to the specification.'),
+  },
   429: { ...REQUEST_RATE, ...RETRY_AFTER },
   502: RETRY_AFTER,
   503: RETRY_AFTER,
@@ -52,8 +68,12 @@ const HEADERS_OF_STATUS: Readonly<Record<number, typeof REQUEST_RATE | typeof RE
 /** The statuses of requests that reached the model (contract: response headers). */
 const STATUSES_OF_THE_MODEL: readonly number[] = [200, 400, 422, 502, 503];
 
+/** A route that the reference shows. */
+type ShownRoute = Pick<Route, 'refusals' | 'request_id_copy'> & { readonly operation: Operation };
+
 /** Returns the OpenAPI operation of a shown route. */
-export function openApiOperation({ body, success, ...operation }: Operation, refusals: readonly ErrorCode[]) {
+export function openApiOperation(route: ShownRoute) {
+  const { body, success, ...operation } = route.operation;
   return {
     summary: operation.summary,
     tags: [operation.tag],
@@ -71,10 +91,10 @@ export function openApiOperation({ body, success, ...operation }: Operation, ref
     responses: {
       200: {
         description: success.description,
-        headers: headersOf(200, operation),
+        headers: headersOf(200, [], route),
         content: contentOf(success),
       },
-      ...errorResponses(refusals, operation),
+      ...errorResponses(route),
     },
   };
 }
@@ -111,8 +131,8 @@ function schemasOf({
 }
 
 /** Returns one response for each status, whose description lists its codes, from the error catalogue. */
-function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operation, 'asks_model'>) {
-  const given = new Set<ErrorCode>([...COMMON_CODES, ...refusals]);
+function errorResponses(route: ShownRoute) {
+  const given = new Set<ErrorCode>([...COMMON_CODES, ...route.refusals]);
   const by_status = Map.groupBy(
     ERROR_CODES.filter((code) => given.has(code)).flatMap((code) =>
       statusesOf(code).map((status) => ({ code, status })),
@@ -124,7 +144,11 @@ function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operatio
       status,
       {
         description: codes.map(({ code }) => describe(code)).join('\n\n'),
-        headers: headersOf(status, operation),
+        headers: headersOf(
+          status,
+          codes.map(({ code }) => code),
+          route,
+        ),
         content: contentOf({
           schemas: [ERROR],
           examples: Object.fromEntries(codes.map(({ code }) => [code, errorExample(code, status)])),
@@ -134,10 +158,18 @@ function errorResponses(refusals: readonly ErrorCode[], operation: Pick<Operatio
   );
 }
 
-function headersOf(status: number, { asks_model }: Pick<Operation, 'asks_model'>) {
+/** Returns the headers of the responses of a status, which have these codes. */
+function headersOf(
+  status: number,
+  codes: readonly ErrorCode[],
+  { operation: { asks_model, names_ignored_fields = false }, request_id_copy }: ShownRoute,
+) {
   return {
     ...REQUEST_ID,
+    ...(request_id_copy === undefined ? {} : { [request_id_copy]: REQUEST_ID_COPY }),
     ...HEADERS_OF_STATUS[status],
+    ...(codes.some((code) => isRetriedInVain(code, status)) ? SHOULD_RETRY : {}),
+    ...(names_ignored_fields && status === 200 ? IGNORED_FIELDS : {}),
     ...(asks_model && STATUSES_OF_THE_MODEL.includes(status) ? RATE : {}),
     ...(asks_model && status === 200 ? REPLAYED : {}),
   };

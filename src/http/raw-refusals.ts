@@ -33,7 +33,7 @@ export class RawRefusals {
    * come.
    */
   refuse(socket: Duplex, refusal: Refusal<CommonCode>): void {
-    void this.#answer(socket, refusal, () => this.handler.refuse(refusal));
+    void this.#answer(socket, refusal, ({ address }) => this.handler.refuse(refusal, address));
   }
 
   /** Refuses the bytes that the server cannot read as a request, and tunnels. */
@@ -63,7 +63,7 @@ export class RawRefusals {
   async #answer(
     socket: Duplex,
     refusal: Refusal<CommonCode>,
-    makeResponse: () => Response | Promise<Response>,
+    makeResponse: (connection: Connection) => Response | Promise<Response>,
   ): Promise<void> {
     const connection = this.connections.of(socket);
     if (connection !== undefined && endsAfterNewest(connection, refusal)) return;
@@ -73,7 +73,7 @@ export class RawRefusals {
       socket.destroy();
       return;
     }
-    socket.end(await rawResponse(await makeResponse()));
+    socket.end(await rawResponse(await makeResponse(connection)));
   }
 }
 

@@ -82,10 +82,10 @@ async function documentOf(routes: readonly Route[], public_url: string | null): 
       },
     }),
   );
-  for (const { method, path, operation, refusals } of shown) {
+  for (const { method, path, ...route } of shown) {
     // Elysia writes a parameter as `:id`.
     const elysia_path = path.replace(/\{(\w+)\}/g, ':$1');
-    reference.route(method, elysia_path, () => '', { detail: openApiOperation(operation, refusals) });
+    reference.route(method, elysia_path, () => '', { detail: openApiOperation(route) });
   }
   return await (await reference.handle(new Request(`http://localhost${DOCUMENT_PATH}`))).json();
 }

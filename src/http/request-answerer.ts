@@ -1,8 +1,7 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
-import { ServiceStopped } from '../decisions/cut-requests.ts';
-import { ERRORS, Refusal } from '../errors/errors.ts';
+import { ServiceStopped } from '../decisions/abort-reasons.ts';
+import { ERRORS, overloaded, Refusal } from '../errors/errors.ts';
 import type { Connection, Connections } from './connections.ts';
-import { stopping } from './draining.ts';
 import { type Exchange, isAmbiguous, webRequest, writeResponse } from './exchange.ts';
 import type { OnKnown, RequestHandler } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
@@ -17,9 +16,6 @@ const PIPELINED_MAX = 8;
 
 /** The time in milliseconds for the client of a stream that ended early to read the end. */
 const LAST_READ_MS = 2_000;
-
-/** The `Retry-After` in seconds for a client with too many requests at once. */
-const RETRY_AFTER_S = 1;
 
 interface AnswererParts {
   readonly handler: RequestHandler;
@@ -105,7 +101,7 @@ export class RequestAnswerer {
     const client = clients?.clientOf(message, connection.address) ?? connection.address;
     const is_within_limit = clients?.begin(client) ?? true;
     const { gone, exchange } = this.#open(connection, message, reply, () => clients?.end(client));
-    const refusal = is_within_limit ? refusalOfTarget(message) : tooManyRequests();
+    const refusal = is_within_limit ? refusalOfTarget(message) : overloaded('requests_of_address');
     const response =
       refusal === null
         ? await respond(
@@ -126,7 +122,7 @@ export class RequestAnswerer {
               connections.know(connection);
             },
           )
-        : handler.refuse(refusal);
+        : handler.refuse(refusal, client);
     if (this.#ends_connections || endsConnection(response, message, connection)) {
       reply.shouldKeepAlive = false;
     }
@@ -144,7 +140,10 @@ export class RequestAnswerer {
       handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
       message.socket.destroy();
     });
-    if (exchange.is_stream && !message.complete) discardRest(message);
+    if (message.complete) return;
+    if (exchange.is_stream) discardRest(message);
+    // A body that its reader gave up is paused, and the next request is behind it.
+    else message.resume();
   }
 
   /**
@@ -167,7 +166,7 @@ export class RequestAnswerer {
       is_stream: false,
     };
     const cut = () => {
-      exchange.body_failure.abort(stopping());
+      exchange.body_failure.abort(overloaded('stopping'));
       gone.abort(new ServiceStopped());
     };
     this.#cuts.add(cut);
@@ -201,7 +200,7 @@ export async function respond(
     return await handler.handle(makeRequest(), client_address, onKnown);
   } catch (error) {
     const refusal = new Refusal('internal_error');
-    const response = handler.refuse(refusal);
+    const response = handler.refuse(refusal, client_address);
     handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: refusal.code, error });
     return response;
   }
@@ -236,12 +235,5 @@ function refusalOfTarget({ url = '/' }: IncomingMessage): Refusal<'malformed_req
   if (!isAmbiguous(url)) return null;
   return new Refusal('malformed_request', {
     message: 'The path has a backslash, a segment of dots or a control character.',
-  });
-}
-
-function tooManyRequests(): Refusal<'overloaded'> {
-  return new Refusal('overloaded', {
-    message: 'This address has too many requests at once.',
-    retry_after_s: RETRY_AFTER_S,
   });
 }

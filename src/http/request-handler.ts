@@ -20,10 +20,10 @@ export interface RequestHandler {
   /** Answers one request of that client (`clientAddress`); its signal is aborted when the client goes away. */
   handle(request: Request, client_address: string, onKnown: OnKnown): Response | Promise<Response>;
   /**
-   * Returns the response where no route is asked. That is for bytes that are not HTTP, a target that is not allowed,
-   * too many requests, and a failed handler.
+   * Returns the response to that client where no route is asked. That is for bytes that are not HTTP, a target that is
+   * not allowed, too many requests, and a failed handler.
    */
-  refuse(refusal: Refusal<CommonCode>): Response;
+  refuse(refusal: Refusal<CommonCode>, client_address: string): Response;
   /** Reports the cause of a failure of ours, beside the client's response, if there is one. */
   report(failure: HandlerFailure): void;
 }

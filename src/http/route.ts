@@ -61,6 +61,8 @@ export interface Operation {
   readonly success: Described;
   /** True if requests reach the model, whose responses have more headers (contract: response headers). */
   readonly asks_model: boolean;
+  /** True if a 200 names the fields that nothing read; all that reached the model do. */
+  readonly names_ignored_fields?: boolean;
 }
 
 /** One method of one path, with all its properties. */
@@ -92,8 +94,8 @@ export function defineRoute<const Code extends ErrorCode>(route: Route<Code>): R
   return route;
 }
 
-/** Returns the response to a refused request; its code goes into the log line of the request. */
+/** Returns the response to a refused request; the refusal goes into the log line of the request. */
 export function refusedResponse(context: RequestContext, { refusal, headers }: Refused): Response {
-  context.code = refusal.code;
+  context.refusal = refusal;
   return errorResponse(context.request_id, refusal, headers);
 }

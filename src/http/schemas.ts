@@ -26,6 +26,10 @@ export const ModelSchema = Type.Object(
   {
     id: Type.String(),
     object: Type.Literal('model'),
+    created: Type.Integer({
+      minimum: 0,
+      description: 'Unix seconds of its release. An addition to the specification.',
+    }),
     owned_by: Type.String(),
     kind: Type.String(),
     status: Type.String(),

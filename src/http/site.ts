@@ -2,6 +2,8 @@
 export interface Site {
   /** The address of the service, such as `https://tds.example.com`; null where it is not known. */
   readonly public_url: string | null;
+  /** Returns the address at which the service listens, once it does. */
+  readonly own_url: () => string;
   readonly has_reference: boolean;
   readonly has_console: boolean;
 }

@@ -92,13 +92,17 @@ class Deadline {
     this.#start(this.options.request_ms, () => {
       if (!message.complete && !exchange.is_stream) this.#end();
     });
-    reply.once('close', () => {
-      this.#requests -= 1;
+    const rest = () => {
       // The rest of a request that was answered early keeps its own time.
       if (this.#requests > 0 || !message.complete || this.secure.destroyed) return;
       this.#is_idle = true;
       this.#start(this.options.idle_ms, () => this.secure.destroy());
+    };
+    reply.once('close', () => {
+      this.#requests -= 1;
+      rest();
     });
+    message.once('end', rest);
   }
 
   #startHead(): void {
@@ -125,7 +129,7 @@ export function withStrictTransport(handler: RequestHandler): RequestHandler {
   };
   return {
     handle: async (...given) => told(await handler.handle(...given)),
-    refuse: (refusal) => told(handler.refuse(refusal)),
+    refuse: (...given) => told(handler.refuse(...given)),
     report: (failure) => handler.report(failure),
   };
 }

@@ -15,7 +15,7 @@ import {
   MODE_PARAMETER,
   noteAsked,
   queryMode,
-  readingHeaders,
+  unreadHeaders,
 } from './decision-routes.ts';
 import { keyWithinBudget, spendRefusal, spendUnpaid } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
@@ -42,6 +42,7 @@ export function tokenRoute(services: DecisionRouteServices): Route {
         examples: TOKEN_ANSWERS,
       },
       asks_model: false,
+      names_ignored_fields: true,
     },
     handle: (request, context) => answer(services, request, context),
   });
@@ -68,7 +69,7 @@ async function answer(
     context.request_id,
     200,
     result,
-    readingHeaders({ ignored_fields: openai.ignoredFields(ignored_fields) }),
+    unreadHeaders({ ignored_fields: openai.ignoredFields(ignored_fields) }),
   );
 }
 

@@ -160,10 +160,13 @@ function answer(
           reason: result.reason,
         },
       );
-      return failed(
-        'unresolved_payment',
-        new WebhookNotApplied(`Its payment is not known: ${result.reason}.`),
+      return failed('unresolved_payment', new WebhookNotApplied(`It fits no payment: ${result.reason}.`));
+    case 'waiting':
+      log.warn(
+        'a refund waits until enough of its payment is there: "tds credit pending" shows if it stays, and "tds credit dismiss" ends it',
+        idsOf(result.report),
       );
+      return result;
     case 'irrelevant':
       log.info('a payment event moved no credit', { ...idsOf(result.report), reason: result.reason });
       return result;

@@ -15,14 +15,14 @@ export type IdempotencyOutcome =
   | { readonly state: 'answered'; readonly kept: KeptAnswer }
   /** The key was used with another body. */
   | { readonly state: 'other_body' }
-  /** The running request took longer than a client waits, or the client has gone. */
+  /** The running request took longer than a client waits, or the signal is aborted. */
   | { readonly state: 'in_use' };
 
 /** The limits of a request's wait for another one of its key. */
-export interface Patience {
+export interface KeyWait {
   /** The time on the monotonic clock. */
   readonly waits_until_ms: number;
-  /** Aborted when the client goes away. */
+  /** Aborted when the client goes away, or the service stops. */
   readonly signal: AbortSignal;
 }
 
@@ -51,21 +51,21 @@ export class IdempotencyQueue {
 
   /**
    * Resolves when the request may run, or need not. Waits for the running one of its key until the deadline,
-   * or until the client has gone. Rejects as the store does.
+   * or until the signal is aborted. Rejects as the store does.
    */
-  async enter(claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyOutcome> {
+  async enter(claim: IdempotencyClaim, wait: KeyWait): Promise<IdempotencyOutcome> {
     const key = `${claim.api_key_id} ${claim.key_hash}`;
     for (;;) {
       const other = this.#running.get(key);
-      if (other === undefined) return await this.#enterAlone(key, claim, patience);
+      if (other === undefined) return await this.#enterAlone(key, claim, wait);
       if (!sameHash(other.body_hash, claim.body_hash)) return { state: 'other_body' };
-      if (this.#isOver(patience)) return { state: 'in_use' };
-      await endOf(other.ended, patience.waits_until_ms - this.clock.monotonic_ms(), patience.signal);
+      if (this.#isOver(wait)) return { state: 'in_use' };
+      await endOf(other.ended, wait.waits_until_ms - this.clock.monotonic_ms(), wait.signal);
     }
   }
 
   /** Does as `enter`, for the only request of its key in this process. */
-  async #enterAlone(key: string, claim: IdempotencyClaim, patience: Patience): Promise<IdempotencyOutcome> {
+  async #enterAlone(key: string, claim: IdempotencyClaim, wait: KeyWait): Promise<IdempotencyOutcome> {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     this.#running.set(key, { body_hash: claim.body_hash, ended });
     const end = () => {
@@ -74,25 +74,25 @@ export class IdempotencyQueue {
     };
     let outcome: IdempotencyOutcome | undefined;
     try {
-      outcome = await this.#look(claim, patience, end);
+      outcome = await this.#look(claim, wait, end);
       return outcome;
     } finally {
       if (outcome?.state !== 'runs') end();
     }
   }
 
-  async #look(claim: IdempotencyClaim, patience: Patience, end: () => void): Promise<IdempotencyOutcome> {
+  async #look(claim: IdempotencyClaim, wait: KeyWait, end: () => void): Promise<IdempotencyOutcome> {
     for (let wait_ms = FIRST_LOOK_MS; ; wait_ms = Math.min(2 * wait_ms, LONGEST_LOOK_MS)) {
       const stored = await this.#find(claim);
       if (stored === undefined) return { state: 'runs', end };
       if (!sameHash(stored.body_hash, claim.body_hash)) return { state: 'other_body' };
       if (stored.kept !== null) return { state: 'answered', kept: stored.kept };
-      if (this.#isOver(patience)) return { state: 'in_use' };
-      await endOf(null, wait_ms, patience.signal);
+      if (this.#isOver(wait)) return { state: 'in_use' };
+      await endOf(null, wait_ms, wait.signal);
     }
   }
 
-  #isOver({ waits_until_ms, signal }: Patience): boolean {
+  #isOver({ waits_until_ms, signal }: KeyWait): boolean {
     return signal.aborted || this.clock.monotonic_ms() >= waits_until_ms;
   }
 

@@ -1,7 +1,10 @@
 import type { Static, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 
-/** Returns the value of a JSON text, such as a message or a line of our own file; undefined for any other text. */
+/**
+ * Returns the value of a JSON text, such as a message or a line of our own file; undefined for any other text. Clients
+ * do not write such texts: theirs are read by `readJson`.
+ */
 export function checkedJson<Schema extends TSchema>(
   schema: Schema,
   text: string,

@@ -56,16 +56,37 @@ export class JsonError extends Error {
   }
 }
 
+/** How a text is read. */
+export interface JsonReading {
+  /**
+   * True for a request: the fields of its outermost object stay numbers, because a record that is a number must be
+   * refused as one.
+   */
+  readonly keeps_outer_numbers?: boolean;
+  /** The level of the object with the fields of the request; 1, the outermost, by default. */
+  readonly outer_level?: number;
+}
+
 /**
  * Returns the value of a JSON text, as strictly as `JSON.parse`. Of equal names in an object, the last value
  * counts, in the place of the first. Integers that a double would change become their text, and so does any
- * number beyond all doubles. Fields of the outermost object stay numbers: a record that is a number must be
- * refused as one.
+ * number beyond all doubles.
  *
  * Takes time proportional to the length of the text, whatever its content. Throws `JsonError`.
  */
-export function readJson(text: string): JsonValue {
-  return new Reader(text).document();
+export function readJson(text: string, reading: JsonReading = {}): JsonValue {
+  const { keeps_outer_numbers = false, outer_level = 1 } = reading;
+  return new Reader(text, keeps_outer_numbers ? outer_level : -1).document();
+}
+
+/** Returns the value of a JSON text as `readJson` does, or `other` for any other text. */
+export function readJsonOr<Other>(text: string, other: Other): JsonValue | Other {
+  try {
+    return readJson(text);
+  } catch (error) {
+    if (error instanceof JsonError) return other;
+    throw error;
+  }
 }
 
 class Reader {
@@ -80,7 +101,11 @@ class Reader {
   private readonly last_object: number[] = [];
   private readonly last_place: number[] = [];
 
-  constructor(private readonly text: string) {}
+  constructor(
+    private readonly text: string,
+    /** Numbers stay numbers to this level; a number alone is at level 0. */
+    private readonly numbers_level: number,
+  ) {}
 
   document(): JsonValue {
     const value = this.value();
@@ -271,7 +296,7 @@ class Reader {
     if (at === start + 1) return text.charCodeAt(start) - ZERO;
     const written = text.slice(start, at);
     const double = Number(written);
-    if (this.depth <= 1) return double;
+    if (this.depth <= this.numbers_level) return double;
     if (!Number.isFinite(double)) return written;
     const may_be_rounded = at === integer_end && at - start >= LONG_INTEGER_LENGTH;
     return may_be_rounded && !isExactly(double, written) ? written : double;

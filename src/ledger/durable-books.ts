@@ -56,7 +56,7 @@ export abstract class DurableBooks implements Books {
   /** The time of each open hold, oldest first, except for those that overtook others in a commit. */
   readonly #open = new Map<number, number>();
   readonly #unwritten = new Map<number, UnwrittenRelease>();
-  readonly #inFlight = new Set<Promise<unknown>>();
+  readonly #in_flight = new Set<Promise<unknown>>();
   #retry_delay_ms = FIRST_RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
@@ -109,7 +109,7 @@ export abstract class DurableBooks implements Books {
     this.#closed = true;
     clearTimeout(this.#timer);
     this.writer.flush();
-    await Promise.all(this.#inFlight);
+    await Promise.all(this.#in_flight);
     await this.#writeUnwritten();
     await this.writer.close();
   }
@@ -200,8 +200,8 @@ export abstract class DurableBooks implements Books {
   }
 
   #track(end: Promise<void>): Promise<void> {
-    const settled = end.then(nothing, nothing).finally(() => this.#inFlight.delete(settled));
-    this.#inFlight.add(settled);
+    const settled = end.then(nothing, nothing).finally(() => this.#in_flight.delete(settled));
+    this.#in_flight.add(settled);
     return end;
   }
 }

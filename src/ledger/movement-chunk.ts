@@ -38,5 +38,6 @@ function movementOfDay({ day, charged_micros, ...rolled_up }: ChargedDay): Movem
     request_id: null,
     payment_id: null,
     provider: null,
+    refunds_payment_id: null,
   };
 }

@@ -57,7 +57,7 @@ export class RateLimiter {
     windows.requests.add(now_ms, 1);
     const used_tokens = windows.tokens.total(now_ms);
     const fits = used_tokens === 0 || used_tokens + estimated_tokens <= limits.tokens_per_minute;
-    if (!fits) {
+    if (!fits && estimated_tokens > 0) {
       return {
         admitted: false,
         limit: 'tokens',

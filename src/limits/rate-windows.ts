@@ -10,10 +10,14 @@ export interface TokenReservation {
   settle(billed_tokens: number): Promise<void>;
 }
 
-/** An admitted and counted request, or the refusal by a limit. */
-export type Admission =
-  | { readonly admitted: true; readonly reservation: TokenReservation; readonly status: RateStatus }
-  | RateRefusal;
+/** An admitted and counted request. */
+export interface Admitted {
+  readonly admitted: true;
+  readonly reservation: TokenReservation;
+  readonly status: RateStatus;
+}
+
+export type Admission = Admitted | RateRefusal;
 
 /**
  * The windows of requests and tokens a minute of every organization (contract: rate limits), with a clock of their own.
@@ -30,7 +34,7 @@ export interface RateWindows {
   /**
    * Checks both limits together. An admitted request counts with its estimated tokens. A request refused only
    * for tokens still counts as a request; one refused for requests does not. A request above the whole token
-   * limit is admitted when the window is empty, and then fills it.
+   * limit is admitted when the window is empty, and then fills it. One without tokens is never refused for them.
    */
   admit(organization_id: string, limits: RateLimits, estimated_tokens: number): Promise<Admission>;
 

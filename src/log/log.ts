@@ -1,4 +1,5 @@
 import pino from 'pino';
+import type { OverloadReason } from '../errors/errors.ts';
 import type { ProblemLine } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import type { LogLevel } from './log-level.ts';
@@ -7,12 +8,17 @@ import { type BoundedOutput, standardOutput } from './standard-output.ts';
 /** The log line of a request: metadata only (contract: records are never kept). */
 export interface RequestLine {
   readonly request_id: string;
-  readonly method: string;
+  /** Null where no request could be read. */
+  readonly method: string | null;
   /** The path if the service has it; an unknown path may contain anything, so it is not logged. */
   readonly path: string | null;
   readonly status: number;
   readonly duration_ms: number;
   readonly code: string | null;
+  /** Present for `overloaded`: what refused, in a fixed word. */
+  readonly reason?: OverloadReason;
+  /** Whole seconds after which a retry makes sense, where the refusal has them. */
+  readonly retry_after_s?: number;
   /** Of a decision, once known: the catalog's id of the model, the mode, and the billed tokens. */
   readonly model: string | null;
   readonly mode: Mode | null;

@@ -26,15 +26,14 @@ interface ScheduleParts {
 /**
  * Makes a backup when the newest one is too old, so that restarts neither skip nor repeat one. The operator's
  * command gets each of them, one at a time; while it runs, further backups are made, and then it gets the
- * newest. A failure of either is reported as a problem and retried, and so is a backup that takes too long.
+ * newest. After a restart it gets the newest one if it has not succeeded with that. A failure of either is
+ * reported as a problem and retried, and so is a backup that takes too long.
  */
 export class BackupSchedule {
   #timer: ReturnType<typeof setInterval> | undefined;
   #has_stopped = false;
   readonly #backup: Tries;
   readonly #command: Tries;
-  /** The path of the newest backup until the command has succeeded. */
-  #untaken: string | null = null;
   /** The monotonic time of the last report that a backup is late. */
   #told_late_ms = Number.NEGATIVE_INFINITY;
 
@@ -73,17 +72,19 @@ export class BackupSchedule {
     const newest = backups.newest(now_ms);
     const is_due = newest === null || now_ms - newest.at_ms >= every_ms;
     if (!is_due || this.#has_stopped) return 'not needed';
-    this.#untaken = await backups.make(now_ms);
+    await backups.make(now_ms);
     log.info('backed up', { duration_ms: Math.round(clock.now_ms() - now_ms) });
     return 'done';
   }
 
   async #runCommand(): Promise<TryResult> {
-    const path = this.#untaken;
-    if (path === null || this.#has_stopped) return 'not needed';
-    await this.parts.command?.run(path);
-    // A newer one may have been made meanwhile.
-    if (this.#untaken === path) this.#untaken = null;
+    const { backups, command, clock } = this.parts;
+    if (command === null || this.#has_stopped) return 'not needed';
+    // Read from the disk, because an earlier process may have ended before its copy did.
+    const path = backups.uncopied(clock.now_ms());
+    if (path === null) return 'not needed';
+    await command.run(path);
+    backups.noteCopied(path);
     return 'done';
   }
 

@@ -21,6 +21,8 @@ const LAST_USED_FLUSH_MS = 10_000;
 const COUNTED_LOG_MS = 10_000;
 const ANSWER_COUNTS_FLUSH_MS = MINUTE_MS;
 const ALERTS_MS = MINUTE_MS;
+/** How long a start is left alone before an audit that is due. */
+const FIRST_RUN_MS = 5 * MINUTE_MS;
 /** It is longer than a month, so that no alert of a spend limit is forgotten while it could be raised again. */
 const ALERT_RETENTION_MS = 90 * DAY_MS;
 
@@ -50,11 +52,21 @@ export interface MaintenanceParts {
  * audit, whose violations are logged as errors, and daily totals of old usage and old acts. Hourly too: keys
  * that expired count as revoked, and the deletion of expired idempotent answers, old counts of answers, old alerts and
  * idle windows. Every minute: alerts, and counts of tuned models' answers. Every few seconds: last-used times of keys,
- * and counts for the log. Resolves with a function that stops it, once the start's tiers are written.
+ * and counts for the log. The first hourly run comes an hour after the last clean audit, at `audited_at_ms`. So a
+ * service that is restarted within each hour is audited, too. Resolves with a function that stops it, once the start's
+ * tiers are written.
  */
-export async function startMaintenance(parts: MaintenanceParts): Promise<() => void> {
-  await recalculateTiers(parts.store, parts.clock.now_ms());
+export async function startMaintenance(
+  parts: MaintenanceParts,
+  audited_at_ms: number | null,
+): Promise<() => void> {
+  const { store, clock, metrics } = parts;
+  await recalculateTiers(store, clock.now_ms());
+  // A checkpoint of a clock that was ahead would hide the violations that other nodes find.
+  if (audited_at_ms !== null) metrics.audited(0, Math.min(audited_at_ms, clock.now_ms()));
+  const due_in_ms = (audited_at_ms ?? 0) + HOUR_MS - clock.now_ms();
   const timers = [
+    setTimeout(() => hourly(parts), Math.max(FIRST_RUN_MS, Math.min(due_in_ms, HOUR_MS))),
     setInterval(() => hourly(parts), HOUR_MS),
     setInterval(() => flushLastUsed(parts), LAST_USED_FLUSH_MS),
     setInterval(() => logCounted(parts), COUNTED_LOG_MS),

@@ -1,10 +1,14 @@
 import { type CallToolResult, Server } from '@modelcontextprotocol/server';
 import type { TSchema } from '@sinclair/typebox';
 import { version } from '../../package.json' with { type: 'json' };
+import { isWrittenSchema, type WrittenSchema, withoutKeyPattern } from '../questions/written-schema.ts';
 import { TOOLS } from './tools.ts';
 
-/** Calls a tool of any name with the client's arguments; a refusal is a result with `isError`. */
-export type CallTool = (name: string, sent: unknown) => Promise<CallToolResult>;
+/**
+ * Calls a tool of any name with the client's arguments; a refusal is a result with `isError`. The signal is aborted when
+ * the client cancels the call.
+ */
+export type CallTool = (name: string, sent: unknown, signal: AbortSignal) => Promise<CallToolResult>;
 
 const INSTRUCTIONS =
   'Asks typed questions with fixed options about a record, and gets probabilities. Use decide for classification, routing, checks and ratings of texts and records.';
@@ -24,11 +28,29 @@ export function toolServer(call: CallTool): Server {
       annotations: { title, readOnlyHint: true, openWorldHint: false },
     })),
   }));
-  server.setRequestHandler('tools/call', ({ params }) => call(params.name, params.arguments ?? {}));
+  server.setRequestHandler('tools/call', ({ params }, { mcpReq: { signal } }) =>
+    call(params.name, params.arguments ?? {}, signal),
+  );
   return server;
 }
 
-/** Returns the schema as plain JSON Schema, without TypeBox's symbols. */
-function plain(schema: TSchema): Record<string, unknown> {
-  return JSON.parse(JSON.stringify(schema));
+/**
+ * Returns the schema as plain JSON Schema, without TypeBox's symbols, and in the words that every model's interface
+ * takes: Gemini's refuses `const` and `patternProperties`.
+ */
+function plain(schema: TSchema): WrittenSchema {
+  return JSON.parse(JSON.stringify(schema), (_, part: unknown) =>
+    isWrittenSchema(part) ? withoutLiterals(withoutKeyPattern(part)) : part,
+  );
+}
+
+/** Returns a literal, or a union of literals of one type, as an `enum`; anything else as it is. */
+function withoutLiterals({ const: literal, anyOf, ...others }: WrittenSchema): WrittenSchema {
+  if (literal !== undefined) return { ...others, enum: [literal] };
+  if (!Array.isArray(anyOf)) return others;
+  const members = anyOf.filter(isWrittenSchema).filter((member) => Array.isArray(member.enum));
+  const [{ type } = {}] = members;
+  return members.length === anyOf.length && members.every((member) => member.type === type)
+    ? { ...others, type, enum: members.flatMap((member) => member.enum) }
+    : { ...others, anyOf };
 }

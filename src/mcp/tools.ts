@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { ModeSchema } from '../decisions/schemas.ts';
-import { QuestionSchema } from '../questions/question.ts';
+import { QuestionSchema, type QuestionType } from '../questions/question.ts';
 import { AnyKey } from '../questions/question-fields.ts';
 
 /** The tools for agents over the Model Context Protocol. Models read their descriptions. */
@@ -19,7 +19,24 @@ const DecideArguments = Type.Object({
   mode: Type.Optional(ModeSchema),
 });
 
-/** The days that the tool `usage` looks back. */
+/** The types of questions, as a model reads of them. */
+const TYPES = {
+  noul: '"noul" for yes or no ("Is the customer angry?")',
+  choice: '"choice" for exactly one of 2 to 255 options, an object from option to short description',
+  score: '"score" for a level on an ordered scale, a list of level descriptions from lowest to highest',
+} as const satisfies Record<QuestionType, string>;
+
+/** The questions that show a model where the options of each type go. */
+const EXAMPLE: Static<typeof DecideArguments>['questions'] = {
+  team: {
+    type: 'choice',
+    instructions: 'Which team should handle this?',
+    criteria: { billing: 'payments and refunds', technical: 'bugs and outages', other: 'anything else' },
+  },
+  urgency: { type: 'score', instructions: 'How urgent is it?', criteria: ['can wait', 'this week', 'today'] },
+};
+
+/** The days of the tool `usage`, today included. */
 export const USAGE_DAYS = { default: 30, maximum: 90 } as const;
 
 const UsageArguments = Type.Object({
@@ -27,7 +44,7 @@ const UsageArguments = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: USAGE_DAYS.maximum,
-      description: `How many days back, ${USAGE_DAYS.default} by default.`,
+      description: `How many days (UTC), today included, ${USAGE_DAYS.default} by default.`,
     }),
   ),
 });
@@ -46,7 +63,8 @@ export const TOOLS = {
     title: 'Decide questions about a record',
     description: [
       'Answers closed questions about one record with calibrated probabilities, from a small local model. It never writes text. Ask several questions in one call: the record is read once.',
-      'Types: "noul" for yes or no ("Is the customer angry?"); "choice" for exactly one of 2 to 255 options, an object from option to short description; "score" for a level on an ordered scale, a list of level descriptions from lowest to highest.',
+      `Types: ${Object.values(TYPES).join('; ')}.`,
+      `A choice and a score have these in "criteria": ${JSON.stringify(EXAMPLE)}.`,
       'Each question must be answerable from the record alone, about one thing, in plain English. Add an option such as "other" where none may fit. Do not ask for facts that the record does not have, for arithmetic or for text.',
       'Answers: "noul" is the probability of yes; "choice" and "score" come with a probability for each option or level, and "confidence". A noul is at most .199 for no and at least .801 for yes: the nearer to these two, the less sure. Hand an answer with little confidence to a person.',
     ].join('\n'),

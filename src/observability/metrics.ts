@@ -19,13 +19,16 @@ export interface AnsweredRequest {
   readonly model: string | null;
   /** One of the codes of the API or of the console; null for success. */
   readonly code: string | null;
-  /** The status of the response. */
+  /** The status of the response, or of the refusal in it. */
   readonly status: number;
   /** The organization of its key; null without a valid one. */
   readonly organization_id: string | null;
 }
 
-/** The durations of a request that reached the model; the three parts make the whole. */
+/**
+ * The durations of a request that asked the model, whatever came of it; the three parts make the whole. Lines of batches
+ * have none, because they wait on purpose.
+ */
 export interface DecisionTimes {
   readonly model: string;
   readonly mode: Mode;
@@ -87,6 +90,8 @@ export interface MetricsSources {
   readonly readiness: Pick<Readiness, 'failing'>;
   /** Rejects where the database does not answer. */
   readonly databaseState: () => Promise<DatabaseState>;
+  /** Returns the number of payment events that wait for the operator. Rejects where the database does not answer. */
+  readonly unresolvedEvents: () => Promise<number>;
   /** Wall-clock Unix milliseconds. */
   readonly now_ms: () => number;
 }
@@ -100,7 +105,7 @@ export interface Metrics {
   decisionReplayed(decision: Pick<ChargedDecision, 'model' | 'mode'>): void;
   /** Counts one durable commit of so many writes. */
   committed(duration_ms: number, writes: number): void;
-  /** Counts an audit that ended with so many violations, at a wall-clock time. */
+  /** Notes the last audit: how many violations it found, and its wall-clock time. */
   audited(violations: number, at_ms: number): void;
   /** Sets the sources that are read when metrics are read. Called once. */
   watch(sources: MetricsSources): void;

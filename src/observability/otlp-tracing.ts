@@ -17,8 +17,9 @@ import {
   BatchSpanProcessor,
   ParentBasedSampler,
   type ReadableSpan,
+  type Sampler,
+  SamplingDecision,
   type SpanExporter,
-  TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../time/clock.ts';
@@ -39,8 +40,10 @@ export interface OtlpSettings {
   readonly url: string;
   /** The headers of every post, for collectors that authenticate. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The share, from 0 to 1, of the traces that begin here or that their client samples. */
+  /** The share, from 0 to 1, of the requests that begin a trace here or whose client samples theirs. */
   readonly ratio: number;
+  /** Returns a number from 0 on and below 1, by chance. */
+  readonly random: () => number;
   /** The version of this program. */
   readonly version: string;
   /** The id that distinguishes the processes of a service. */
@@ -86,6 +89,15 @@ function timeline(clock: Clock): () => number {
   return () => difference_ms + clock.monotonic_ms();
 }
 
+/** Returns a sampler that does not look at the trace id, because a client chooses its own. */
+function samplerByChance(ratio: number, random: () => number): Sampler {
+  const { RECORD_AND_SAMPLED, NOT_RECORD } = SamplingDecision;
+  return {
+    shouldSample: () => ({ decision: random() < ratio ? RECORD_AND_SAMPLED : NOT_RECORD }),
+    toString: () => `ByChance{${ratio}}`,
+  };
+}
+
 /** Sends traces to an OpenTelemetry collector, by OTLP as JSON over HTTP. */
 export class OtlpTracing implements Tracing {
   readonly #provider: TracerProvider;
@@ -96,9 +108,9 @@ export class OtlpTracing implements Tracing {
 
   readonly #clock: Clock;
 
-  constructor({ url, headers, ratio, version, instance_id, clock }: OtlpSettings) {
+  constructor({ url, headers, ratio, random, version, instance_id, clock }: OtlpSettings) {
     this.#clock = clock;
-    const by_ratio = new TraceIdRatioBasedSampler(ratio);
+    const by_chance = samplerByChance(ratio, random);
     this.#provider = new TracerProvider({
       resource: resourceFromAttributes({
         'service.name': 'tds',
@@ -106,9 +118,9 @@ export class OtlpTracing implements Tracing {
         'service.instance.id': instance_id,
       }),
       sampler: new ParentBasedSampler({
-        root: by_ratio,
+        root: by_chance,
         // A client can have fewer of its requests traced than the operator wants, but not more.
-        remoteParentSampled: by_ratio,
+        remoteParentSampled: by_chance,
         remoteParentNotSampled: new AlwaysOffSampler(),
       }),
       spanProcessors: [

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { EvaluatorCounts } from '../../native/engine.ts';
+import { isOwnModelId } from '../catalog/own-models.ts';
 import { BREAKER_STATES } from '../served-models/model-life.ts';
 import type { DatabaseState } from '../store/database.ts';
 import { MS_PER_S } from '../time/clock.ts';
@@ -35,6 +36,9 @@ const US_PER_S = 1_000_000;
 /** Shorter than Prometheus waits for all metrics, which is 10 s unless configured. */
 const DATABASE_LOOK_MS = 2_000;
 
+/** The model of counters and histograms for all models of organizations: a customer can make and remove any number. */
+const OWN_MODEL = 'own';
+
 type LabelledValue<Label extends string> = readonly [labels: Partial<Record<Label, string>>, value: number];
 
 /** A metric, as the reference describes it. */
@@ -54,9 +58,8 @@ export interface ProgramFacts {
 
 /**
  * Metrics in Prometheus' text format. Events are counted as they happen; the state of the service is read
- * when the text is made. Labels are endpoint, mode, code, status, model, upstream, state, check and step,
- * whose values are known beforehand or named by the operator. No label contains a client's text or a
- * customer's id, but that of an organization's own model.
+ * when the text is made. The values of labels are known beforehand or named by the operator. No label contains a
+ * client's text or a customer's id, but the drift of an organization's own model its id while the model is there.
  */
 export class PrometheusMetrics implements Metrics {
   /** All exported metrics, in the order in which they were added. */
@@ -73,25 +76,25 @@ export class PrometheusMetrics implements Metrics {
   ]);
   readonly #request_time = this.#histogram(
     'tds_request_seconds',
-    'Whole time of requests that reached the model.',
+    'Whole time of requests that asked the model, whatever came of it; lines of batches wait on purpose and are not counted.',
     REQUEST_BUCKETS,
     ['model', 'mode'],
   );
   readonly #platform_time = this.#histogram(
     'tds_platform_seconds',
-    'Time of requests that reached the model outside of its queue and the model.',
+    'Part of tds_request_seconds outside of the queue and the model.',
     SHORT_BUCKETS,
     ['model', 'mode'],
   );
   readonly #queue_time = this.#histogram(
     'tds_queue_seconds',
-    'Time from the hold to the first turn at the model, a load of the model included.',
+    'Part of tds_request_seconds from the hold to the first turn at the model, a load of the model included.',
     REQUEST_BUCKETS,
     ['model', 'mode'],
   );
   readonly #model_time = this.#histogram(
     'tds_model_seconds',
-    'Time from the first turn at the model to the answer.',
+    'Part of tds_request_seconds from the first turn at the model to the answer.',
     REQUEST_BUCKETS,
     ['model', 'mode'],
   );
@@ -121,7 +124,7 @@ export class PrometheusMetrics implements Metrics {
   readonly #audit_violations = this.#gauge('tds_audit_violations', 'Violations that the last audit found.');
   readonly #audit_time = this.#gauge(
     'tds_audit_timestamp_seconds',
-    'When the last audit ended, in Unix time; 0 before the first.',
+    'When the last audit ended, in Unix time; after a start that of the last clean one, 0 where there was none.',
   );
   readonly #lag = this.#histogram(
     'tds_event_loop_lag_seconds',
@@ -171,7 +174,7 @@ export class PrometheusMetrics implements Metrics {
   requestAnswered({ endpoint, model, mode, status, code }: AnsweredRequest): void {
     this.#requests.inc({
       endpoint: endpoint ?? 'other',
-      model: model ?? 'none',
+      model: model === null ? 'none' : labelOf(model),
       mode: mode ?? 'none',
       status: String(status),
       code: code ?? 'ok',
@@ -179,7 +182,7 @@ export class PrometheusMetrics implements Metrics {
   }
 
   decisionTimed({ model, mode, platform_ms, queue_ms, model_ms }: DecisionTimes): void {
-    const labels = { model, mode };
+    const labels = { model: labelOf(model), mode };
     this.#request_time.observe(labels, (platform_ms + queue_ms + model_ms) / MS_PER_S);
     this.#platform_time.observe(labels, platform_ms / MS_PER_S);
     this.#queue_time.observe(labels, queue_ms / MS_PER_S);
@@ -187,13 +190,14 @@ export class PrometheusMetrics implements Metrics {
   }
 
   decisionCharged({ model, mode, input_tokens, questions, cost_micros }: ChargedDecision): void {
-    this.#charged.inc({ model, mode }, cost_micros);
-    this.#input_tokens.inc({ model, mode }, input_tokens);
-    this.#questions.inc({ model, mode }, questions);
+    const labels = { model: labelOf(model), mode };
+    this.#charged.inc(labels, cost_micros);
+    this.#input_tokens.inc(labels, input_tokens);
+    this.#questions.inc(labels, questions);
   }
 
   decisionReplayed({ model, mode }: Pick<ChargedDecision, 'model' | 'mode'>): void {
-    this.#replayed.inc({ model, mode });
+    this.#replayed.inc({ model: labelOf(model), mode });
   }
 
   committed(duration_ms: number, writes: number): void {
@@ -207,11 +211,10 @@ export class PrometheusMetrics implements Metrics {
   }
 
   watch(sources: MetricsSources): void {
-    const { models, schedulerLoad, answerDrifts, books, problems, readiness, databaseState, now_ms } =
-      sources;
+    const { models, schedulerLoad, answerDrifts, books, problems, readiness, now_ms } = sources;
     this.#watchModels(models);
     this.#watchUpstreams(models);
-    this.#watchDatabase(databaseState);
+    this.#watchDatabase(sources);
     this.#measures(
       'tds_ready',
       'Whether the check of /readyz is well; a service that stops looks at nothing but draining.',
@@ -273,6 +276,15 @@ export class PrometheusMetrics implements Metrics {
     this.#measure('process_max_fds', 'File descriptors that may be open.', () => load().descriptors_max);
   }
 
+  /** Adds the certificate of `--tls-cert`, whose end is read for every text. */
+  watchCertificate(expires_ms: () => number): void {
+    this.#measure(
+      'tds_certificate_expires_timestamp_seconds',
+      'When the TLS certificate for new connections expires, in Unix time; not without --tls-cert.',
+      () => expires_ms() / MS_PER_S,
+    );
+  }
+
   /** Adds the backups of a schedule. */
   watchBackups(state: () => BackupState): void {
     this.#measure(
@@ -286,18 +298,29 @@ export class PrometheusMetrics implements Metrics {
       () => (state().newest?.at_ms ?? 0) / MS_PER_S,
     );
     this.#measure('tds_backup_bytes', 'Size of the newest backup.', () => state().newest?.bytes ?? 0);
-    this.#measure('tds_backup_failed', 'Whether the last try to make a backup failed.', () =>
-      Number(state().has_failed),
+    this.#measure(
+      'tds_backup_failed',
+      'Whether the last try to make a backup, or to copy it off, failed.',
+      () => Number(state().has_failed),
     );
   }
 
   /**
-   * Adds the metrics of the database. If it does not answer they have no value; its readiness shows the
-   * failure.
+   * Adds what the database says of itself, and the events that wait in it. If it does not answer they have no
+   * value; its readiness shows the failure.
    */
-  #watchDatabase(databaseState: MetricsSources['databaseState']): void {
-    const look = (pick: (state: DatabaseState) => number | null) => () =>
-      inTime(databaseState(), DATABASE_LOOK_MS, 'The database did not say.').then(pick, () => null);
+  #watchDatabase({
+    databaseState,
+    unresolvedEvents,
+  }: Pick<MetricsSources, 'databaseState' | 'unresolvedEvents'>): void {
+    const said = (number: Promise<number | null>) =>
+      inTime(number, DATABASE_LOOK_MS, 'The database did not say.').catch(() => null);
+    const look = (pick: (state: DatabaseState) => number | null) => () => said(databaseState().then(pick));
+    this.#measure(
+      'tds_payment_events_unresolved',
+      'Payment events of the provider that fit no payment here and wait for the operator, in the whole database.',
+      () => said(unresolvedEvents()),
+    );
     this.#measure(
       'tds_database_bytes',
       'Size of the database.',
@@ -501,4 +524,9 @@ export class PrometheusMetrics implements Metrics {
     this.families.push({ name, type: 'histogram', help, labels: labelNames });
     return new Histogram({ name, help, buckets, labelNames, registers: [this.#registry] });
   }
+}
+
+/** Returns the label of a model that was asked. */
+function labelOf(model: string): string {
+  return isOwnModelId(model) ? OWN_MODEL : model;
 }

@@ -17,7 +17,7 @@ interface Count {
 
 /**
  * The refused requests of each organization in the last hours, by code. Most of them leave no usage row, because they
- * never reached a model. Only valid keys count, so that strangers fill no memory. Counts begin with the process.
+ * got no hold. Only valid keys count, so that strangers fill no memory. Counts begin with the process.
  */
 export class RefusalCounts {
   /** By hour, by organization, by code; hours that are over are dropped whole. */

@@ -2,13 +2,14 @@ import { Refusal } from '../errors/errors.ts';
 import type { Mode } from '../questions/question.ts';
 
 /**
- * The parts of a request with a span of their own; `wait` is the time between the hold and the first scheduled plan.
+ * The parts of a request with a span of their own: its steps, of which the answer has two. `wait` is the time between
+ * the hold and the first scheduled plan, and `model` the time from there.
  */
 export type TracedStep =
   | 'key'
   | 'idempotency'
   | 'request'
-  | 'plan'
+  | 'admission'
   | 'hold'
   | 'wait'
   | 'model'

@@ -3,7 +3,7 @@ import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import type { EventSubject, Payment } from '../store/payment-records.ts';
 import { completePayment, PENDING } from './credit.ts';
 import { closeEvents, keepEvent, unresolvedReturns, type Verdict } from './event-journal.ts';
-import type { CompletedPayment, PaymentEvent, PaymentReport, PaymentReturn } from './provider.ts';
+import type { CompletedPayment, NamedOrder, PaymentEvent, PaymentReport, PaymentReturn } from './provider.ts';
 
 const APPLIED: Verdict = { outcome: 'applied', reason: null };
 const WAITING: Verdict = { outcome: 'waiting', reason: null };
@@ -61,14 +61,24 @@ async function applyCompleted(
   provider: string,
   event: CompletedPayment,
 ): Promise<Verdict> {
-  const { external_id, amount_micros } = event;
+  const { external_id, amount_micros, order, sold } = event;
   const payment = await transaction.records.payments.findExternalPayment(provider, external_id);
   if (payment?.status === 'completed') return KNOWN;
   const subject = { ...event, payment_external_id: external_id };
   if (await isDismissed(transaction, provider, subject)) return DISMISSED;
-  const entered = payment ?? (await enterUnknown(transaction, provider, event));
-  if ('outcome' in entered) return entered;
+  const ordered = payment ?? order;
+  if (ordered === null) {
+    return sold === 'other' ? irrelevant('it sold something else') : unresolved('it names no order of ours');
+  }
+  // Customers with another checkout of the account choose what the order says, and can add to one of ours.
+  if (sold !== 'credit') return unresolved('it did not sell credit alone');
   if (amount_micros === null) return unresolved(NO_DOLLAR_AMOUNT);
+  // Tax is on top of both amounts, and a discount only makes what was paid less.
+  if (ordered.amount_micros !== null && amount_micros > ordered.amount_micros)
+    return unresolved('more was paid than was ordered');
+  const paid = { provider, external_id, amount_micros };
+  const entered = 'payment_id' in ordered ? await enterUnknown(transaction, ordered, paid) : ordered;
+  if ('outcome' in entered) return entered;
   await settleCompleted(transaction, { ...entered, amount_micros });
   return APPLIED;
 }
@@ -91,30 +101,18 @@ export async function settleCompleted(transaction: Transaction, payment: Payment
   await settleReturns(transaction, payment.id);
 }
 
-/**
- * Enters a payment that the store does not know, from the order that the event names; or returns why its
- * owner is unknown. Only payments for the product of credit count: customers with another checkout of the
- * account choose what the order says.
- */
+/** Enters a payment that the store does not know, by its order; or returns why its owner is unknown. */
 async function enterUnknown(
   transaction: Transaction,
-  provider: string,
-  event: CompletedPayment,
+  order: NamedOrder,
+  paid: Pick<Payment, 'provider' | 'external_id' | 'amount_micros'>,
 ): Promise<Payment | Verdict> {
   const { accounts, payments } = transaction.records;
-  const { external_id, amount_micros, order, sold } = event;
-  if (order === null) {
-    return sold === 'other' ? irrelevant('it sold something else') : unresolved('it names no order of ours');
-  }
-  if (sold !== 'credit') return unresolved('it did not sell credit alone');
-  if (amount_micros === null) return unresolved(NO_DOLLAR_AMOUNT);
-  if (order.amount_micros !== null && amount_micros > order.amount_micros)
-    return unresolved('more was paid than was ordered');
   if ((await accounts.findOrganization(order.organization_id)) === undefined)
     return unresolved('its organization does not exist');
   if ((await payments.findPayment(order.payment_id)) !== undefined)
     return unresolved('its order belongs to another payment');
-  return await enterPayment(transaction, { ...order, provider, external_id, amount_micros });
+  return await enterPayment(transaction, { ...order, ...paid });
 }
 
 /** Enters a pending payment that is known only from the provider's event. */
@@ -159,21 +157,19 @@ async function applyReturn(
 ): Promise<Verdict> {
   const { payments } = transaction.records;
   const { external_id, payment_external_id, amount_micros } = event;
+  if (await isDismissed(transaction, provider, event)) return DISMISSED;
   const known = await payments.findExternalPayment(provider, external_id);
   if (known !== undefined) return known.status === 'pending' ? WAITING : KNOWN;
-  if (await isDismissed(transaction, provider, event)) return DISMISSED;
   const payment = await payments.findExternalPayment(provider, payment_external_id);
-  if (payment === undefined) {
+  if (payment?.status !== 'completed') {
     const paid = { kind: 'completed', external_id: payment_external_id, payment_external_id } as const;
-    return (await payments.hasEvent(provider, paid, ['irrelevant', 'dismissed']))
-      ? irrelevant('its payment brought no credit')
-      : unresolved('its payment is not known here');
+    if (await payments.hasEvent(provider, paid, ['irrelevant', 'dismissed']))
+      return irrelevant('its payment brought no credit');
   }
+  if (payment === undefined) return unresolved('its payment is not known here');
   if (amount_micros === null) return unresolved(NO_DOLLAR_AMOUNT);
-  await enterReturn(transaction, payment, { ...event, amount_micros });
-  await settleReturns(transaction, payment.id);
-  const entered = await payments.findExternalPayment(provider, external_id);
-  return entered?.status === 'completed' ? APPLIED : WAITING;
+  const settled = await applyKnownReturn(transaction, payment, { ...event, amount_micros });
+  return settled ? APPLIED : WAITING;
 }
 
 /** Returns true if the operator has dismissed this very payment or refund. */
@@ -181,11 +177,25 @@ function isDismissed({ records }: Transaction, provider: string, subject: EventS
   return records.payments.hasEvent(provider, subject, ['dismissed']);
 }
 
+/** Enters a refund or reversal of a payment, and settles what is possible. Resolves with true if it is settled. */
+export async function applyKnownReturn(
+  transaction: Transaction,
+  payment: Payment,
+  event: EnteredReturn,
+): Promise<boolean> {
+  await enterReturn(transaction, payment, event);
+  await settleReturns(transaction, payment.id);
+  const entered = await transaction.records.payments.findExternalPayment(payment.provider, event.external_id);
+  return entered?.status === 'completed';
+}
+
+type EnteredReturn = Pick<PaymentReturn, 'kind' | 'external_id'> & { readonly amount_micros: number };
+
 /** Enters the pending refund or reversal of a payment. */
-export async function enterReturn(
+async function enterReturn(
   { records: { payments }, clock, identifiers }: Transaction,
   payment: Payment,
-  event: Pick<PaymentReturn, 'kind' | 'external_id'> & { readonly amount_micros: number },
+  event: EnteredReturn,
 ): Promise<void> {
   const { provider, organization_id } = payment;
   const { kind, external_id, amount_micros } = event;

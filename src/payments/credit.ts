@@ -286,7 +286,10 @@ export async function confirmManualPayment(
   });
 }
 
-/** Settles a payment: its row, the ledger, the tier and their alerts together. Resolves with the settled payment. */
+/**
+ * Settles a payment: its row, the ledger, the tier and their alerts together. The reversal of a refund is no new
+ * payment: nobody is told of one, and the days count from the payment itself. Resolves with the settled payment.
+ */
 export async function completePayment({ records, clock }: Transaction, payment: Payment): Promise<Payment> {
   const { id, organization_id, amount_micros, kind } = payment;
   const at_ms = clock.now_ms();
@@ -294,14 +297,24 @@ export async function completePayment({ records, clock }: Transaction, payment: 
   await records.payments.settlePayment(id, settled);
   const movement = { organization_id, amount_micros, payment_id: id, at_ms };
   if (kind === 'top_up') {
-    await records.ledger.topUp(movement);
+    await records.ledger.topUp({ ...movement, paid_at_ms: await paidAt_ms(records, payment, at_ms) });
     const alert = { kind: 'payment_credited', organization_id, subject_id: id, amount_micros } as const;
-    await raiseAlert(records, alert, at_ms);
+    if (isTopUp(payment)) await raiseAlert(records, alert, at_ms);
   } else {
     await records.ledger.refund(movement);
   }
   await recalculateTier(records, organization_id, kind, at_ms);
   return { ...payment, ...settled };
+}
+
+/** Returns the time of the payment whose refund is reversed; for any other, now. */
+async function paidAt_ms(
+  { payments }: Pick<Records, 'payments'>,
+  { refunds_payment_id }: Payment,
+  now_ms: number,
+): Promise<number> {
+  const paid = refunds_payment_id === null ? undefined : await payments.findPayment(refunds_payment_id);
+  return paid?.settled_at_ms ?? now_ms;
 }
 
 /**

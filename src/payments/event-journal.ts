@@ -1,8 +1,14 @@
-import type { EventSubject, KeptEvent, KeptOutcome, PaymentRecords } from '../store/payment-records.ts';
+import type {
+  EventDecision,
+  EventSubject,
+  KeptEvent,
+  KeptOutcome,
+  PaymentRecords,
+} from '../store/payment-records.ts';
 import type { PaymentEvent, PaymentReport } from './provider.ts';
 
 /** The outcomes that can still change. */
-const OPEN_OUTCOMES: readonly KeptOutcome[] = ['unresolved', 'waiting'];
+export const OPEN_OUTCOMES: readonly KeptOutcome[] = ['unresolved', 'waiting'];
 
 /** The outcome of an event. */
 export interface Verdict {
@@ -67,15 +73,16 @@ export function closeEvents(
 export async function resolveEvent(
   payments: PaymentRecords,
   event: KeptEvent,
-  chosen: { readonly outcome: 'assigned' | 'dismissed'; readonly organization_id?: string },
+  chosen: Omit<EventDecision, 'decided_at_ms'>,
   now_ms: number,
+  among: readonly KeptOutcome[] = OPEN_OUTCOMES,
 ): Promise<void> {
   const { provider, kind, external_id, payment_external_id } = event;
   const decision = { ...chosen, decided_at_ms: now_ms };
-  await payments.decideEvent(event, OPEN_OUTCOMES, decision);
+  await payments.decideEvent(event, among, decision);
   if (external_id === null || payment_external_id === null) return;
   const subject = { kind, external_id, payment_external_id };
-  await payments.decideEventsAbout(provider, subject, OPEN_OUTCOMES, decision);
+  await payments.decideEventsAbout(provider, subject, among, decision);
 }
 
 /** Returns the refunds and reversals that have waited for their payment, in the order of arrival. */

@@ -7,8 +7,11 @@ import type { MovementLine, MovementReader } from '../store/movement-reader.ts';
 /** A movement of credit. */
 export interface MovementEntry
   extends Pick<MovementLine, 'amount_micros' | 'project_id' | 'payment_id' | 'balance_micros'> {
-  /** `daily_charges` stands for all charges of a project on a UTC day that was rolled up. */
-  readonly kind: 'top_up' | 'refund' | 'charge' | 'daily_charges';
+  /**
+   * `refund_reversed` takes a refund back. `daily_charges` stands for all charges of a project on a UTC day that was
+   * rolled up.
+   */
+  readonly kind: 'top_up' | 'refund' | 'refund_reversed' | 'charge' | 'daily_charges';
   readonly created_at_ms: number;
 }
 
@@ -23,7 +26,7 @@ export type HistoryEntry = MovementEntry | TierChangeEntry;
 
 /**
  * Returns the newest credit movements and tier changes of an organization, newest first, at most `limit`.
- * Movements are top-ups, refunds and charges; a hold moves no credit. Rolled-up charges count at their day's
+ * Movements are top-ups, refunds, their reversals and charges; a hold moves no credit. Rolled-up charges count at their day's
  * end. Rejects with `not_found`.
  */
 export async function creditHistory(
@@ -42,15 +45,20 @@ export async function creditHistory(
 }
 
 function movementEntry(line: MovementLine): MovementEntry {
-  const { kind, at_ms, amount_micros, project_id, payment_id, balance_micros } = line;
+  const { at_ms, amount_micros, project_id, payment_id, balance_micros } = line;
   return {
-    kind: kind === 'charges' ? 'daily_charges' : kind,
+    kind: kindOf(line),
     created_at_ms: at_ms,
     amount_micros,
     project_id,
     payment_id,
     balance_micros,
   };
+}
+
+function kindOf({ kind, refunds_payment_id }: MovementLine): MovementEntry['kind'] {
+  if (kind === 'charges') return 'daily_charges';
+  return kind === 'top_up' && refunds_payment_id !== null ? 'refund_reversed' : kind;
 }
 
 /** Merges both lists, newest first. Each keeps its own order, and a tier change comes after its cause. */

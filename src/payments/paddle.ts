@@ -1,14 +1,24 @@
-import { Environment, Paddle } from '@paddle/paddle-node-sdk';
+import { ApiError, Environment, Paddle, type Transaction } from '@paddle/paddle-node-sdk';
 import { CENT_MICROS } from '../contract/money.ts';
 import { inTime } from '../time/in-time.ts';
 import { PADDLE_CURRENCY, readNotification } from './paddle-events.ts';
 import { ageSeconds, isSignedBy, isWithinTolerance, parseSignature } from './paddle-signature.ts';
-import type { Checkout, Order, PaymentProvider, Webhook, WebhookCall } from './provider.ts';
+import {
+  type Checkout,
+  type Order,
+  type PaymentProvider,
+  PaymentProviderFailed,
+  type Webhook,
+  type WebhookCall,
+} from './provider.ts';
 
 const PADDLE_PROVIDER_NAME = 'paddle';
 
 /** The SDK has no timeout of its own, but a person waits at a button. */
 const ANSWER_TIMEOUT_MS = 15_000;
+
+/** Paddle's words for a type or code of an error; its sentences can quote what was sent. */
+const ERROR_WORD = /^[a-z_]{1,100}$/;
 
 /** The settings of Paddle Billing; all of them come from Paddle's dashboard. */
 export interface PaddleSettings {
@@ -34,8 +44,7 @@ export function paddleProvider(
   }
   return {
     name: PADDLE_PROVIDER_NAME,
-    createCheckout: (order) =>
-      inTime(createTransaction(client, settings, order), ANSWER_TIMEOUT_MS, 'Paddle did not answer in time'),
+    createCheckout: (order) => createCheckout(client, settings, order),
     isSignature: (header) => parseSignature(header) !== null,
     readWebhook: (call) => readWebhook(settings, call),
   };
@@ -56,13 +65,35 @@ function paddleClient(settings: PaddleSettings): Paddle {
   });
 }
 
-async function createTransaction(
+async function createCheckout(
   client: Pick<Paddle, 'transactions'>,
   settings: PaddleSettings,
   order: Order,
 ): Promise<Checkout> {
-  const { payment_id, organization_id, amount_micros } = order;
-  const transaction = await client.transactions.create({
+  const created = createTransaction(client, settings, order);
+  const transaction = await inTime(created, ANSWER_TIMEOUT_MS, 'Paddle did not answer in time').catch(
+    (cause: unknown) => {
+      throw new PaymentProviderFailed(reasonOf(cause), { cause });
+    },
+  );
+  const url = transaction.checkout?.url;
+  if (url === undefined || url === null)
+    throw new PaymentProviderFailed('Paddle gave no checkout link: set a default payment link.');
+  return { external_id: transaction.id, url };
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof ApiError)) return 'Paddle did not answer, or not as its API does.';
+  const [type, code] = [error.type, error.code].map((word) => (ERROR_WORD.test(word) ? word : 'unknown'));
+  return `Paddle refused the checkout (${type}, ${code}): check its API key, product and default payment link.`;
+}
+
+function createTransaction(
+  client: Pick<Paddle, 'transactions'>,
+  settings: PaddleSettings,
+  { payment_id, organization_id, amount_micros }: Order,
+): Promise<Transaction> {
+  return client.transactions.create({
     items: [
       {
         quantity: 1,
@@ -81,8 +112,4 @@ async function createTransaction(
     // Every event returns this, so that a payment that this database has lost can be credited.
     customData: { payment_id, organization_id, amount_micros },
   });
-  const url = transaction.checkout?.url;
-  if (url === undefined || url === null)
-    throw new Error('Paddle gave no checkout link: set a default payment link');
-  return { external_id: transaction.id, url };
 }

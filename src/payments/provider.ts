@@ -85,11 +85,19 @@ export interface WebhookCall {
   readonly now_ms: number;
 }
 
+/**
+ * A checkout that the provider did not open, for the operator: the message has only our sentences and the
+ * provider's words for an error.
+ */
+export class PaymentProviderFailed extends Error {
+  override readonly name = 'PaymentProviderFailed';
+}
+
 /** Collects money for us: the merchant of record, or the operator by hand. */
 export interface PaymentProvider {
   /** The name that is stored with each payment. */
   readonly name: string;
-  /** Opens a checkout. Throws when the provider cannot be reached or refuses. */
+  /** Opens a checkout. Rejects with `PaymentProviderFailed` when the provider cannot be reached or refuses. */
   createCheckout(order: Order): Promise<Checkout>;
   /**
    * Returns true if the header has the form of a signature. A call without one is refused before its body is

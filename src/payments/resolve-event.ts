@@ -5,35 +5,23 @@ import { requireOperator } from '../access/permissions.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import { recordAct } from '../audit-log/record.ts';
-import type { KeptEvent, Payment } from '../store/payment-records.ts';
-import { enterPayment, enterReturn, settleCompleted, settleReturns } from './apply-event.ts';
+import { formatDollars } from '../contract/money.ts';
+import type { KeptEvent, KeptOutcome, Payment } from '../store/payment-records.ts';
+import { applyKnownReturn, enterPayment, settleCompleted, settleReturns } from './apply-event.ts';
 import { requireAmount } from './credit.ts';
-import { resolveEvent, unresolvedReturns } from './event-journal.ts';
-
-/**
- * Returns the stored payment events, newest first: the unresolved ones, or all (operator only). Rejects with
- * `permission_denied`.
- */
-export async function listPaymentEvents(
-  { store }: Pick<AccountContext, 'store'>,
-  actor: Actor,
-  given: { readonly unresolved_only: boolean; readonly limit: number },
-): Promise<KeptEvent[]> {
-  requireOperator(actor);
-  return await store.payments.listEvents(given.limit, given.unresolved_only ? 'unresolved' : undefined);
-}
+import { OPEN_OUTCOMES, resolveEvent } from './event-journal.ts';
 
 interface Assignment {
   readonly event_id: string;
   readonly organization_id: string;
-  /** The amount of an event that has none in US dollars. */
+  /** The amount of an event that has none in US dollars, or the part of it that is for credit. */
   readonly amount_micros?: number | undefined;
 }
 
 /**
  * Applies an unresolved event to the organization that the operator names. A refund goes to the owner of its
- * payment, which must be known first. Rejects with `permission_denied`, `not_found`, `event_resolved`,
- * `event_not_assignable`, `invalid_amount`.
+ * payment, which must be known first. It is `waiting` while it is more than what is left of that. Rejects with
+ * `permission_denied`, `not_found`, `event_resolved`, `event_not_assignable`, `invalid_amount`.
  */
 export async function assignPaymentEvent(
   context: AccountContext,
@@ -44,17 +32,20 @@ export async function assignPaymentEvent(
   return await inTransaction(context, async (transaction) => {
     const { records, clock } = transaction;
     const { id: organization_id } = await readOrganization(records, given.organization_id);
-    const event = await readUnresolved(transaction, given.event_id);
+    const event = await readEvent(transaction, given.event_id, ['unresolved']);
     const { kind, external_id } = event;
     const amount_micros = worthOf(event, given.amount_micros);
-    await resolveEvent(records.payments, event, { outcome: 'assigned', organization_id }, clock.now_ms());
+    const now_ms = clock.now_ms();
+    await resolveEvent(records.payments, event, { outcome: 'assigned', organization_id }, now_ms);
     if (kind === 'completed') {
       const payment = await paymentOf(transaction, event, organization_id, amount_micros);
       await settleCompleted(transaction, { ...payment, amount_micros });
     } else if ((kind === 'refunded' || kind === 'refund_reversed') && external_id !== null) {
       const payment = await paymentReturned(transaction, event, organization_id);
-      await enterReturn(transaction, payment, { kind, external_id, amount_micros });
-      await settleReturns(transaction, payment.id);
+      requireFit(payment, amount_micros);
+      const is_settled = await applyKnownReturn(transaction, payment, { kind, external_id, amount_micros });
+      const waits = { outcome: 'waiting', organization_id } as const;
+      if (!is_settled) await resolveEvent(records.payments, event, waits, now_ms, ['assigned']);
     } else throw new AccountError('event_not_assignable');
     await recordAct(records, context, actor, {
       action: 'payment_event.assign',
@@ -67,8 +58,9 @@ export async function assignPaymentEvent(
 }
 
 /**
- * Dismisses an unresolved event: it moves nothing, now or when it is repeated, and neither do the refunds of
- * such a payment (operator only). Rejects with `permission_denied`, `not_found`, `event_resolved`.
+ * Dismisses an unresolved or waiting event: it moves nothing, now or when it is repeated, and neither do the
+ * refunds of such a payment. Pending ones are canceled (operator only). Rejects with
+ * `permission_denied`, `not_found`, `event_resolved`.
  */
 export async function dismissPaymentEvent(
   context: AccountContext,
@@ -77,15 +69,22 @@ export async function dismissPaymentEvent(
 ): Promise<KeptEvent> {
   requireOperator(actor);
   return await inTransaction(context, async (transaction) => {
-    const { records, clock } = transaction;
-    const event = await readUnresolved(transaction, event_id);
-    const { provider, external_id } = event;
-    const returns =
-      event.kind === 'completed' && external_id !== null
-        ? await unresolvedReturns(records.payments, provider, external_id)
-        : [];
-    for (const each of [event, ...returns])
-      await resolveEvent(records.payments, each, { outcome: 'dismissed' }, clock.now_ms());
+    const { records } = transaction;
+    const event = await readEvent(transaction, event_id, [...OPEN_OUTCOMES, 'assigned']);
+    // An earlier version noted a return that waits as assigned.
+    if (event.outcome === 'assigned' && (await pendingOf(transaction, event)) === null)
+      throw new AccountError('event_resolved');
+    await dismiss(transaction, event);
+    const { provider, kind, external_id, payment_external_id } = event;
+    if (kind === 'completed' && external_id !== null) {
+      for (const outcome of OPEN_OUTCOMES)
+        for (const each of await records.payments.returnEvents(provider, external_id, outcome))
+          await dismiss(transaction, each);
+    } else if (payment_external_id !== null) {
+      // Without the canceled one, the others may be possible together.
+      const payment = await records.payments.findExternalPayment(provider, payment_external_id);
+      if (payment !== undefined) await settleReturns(transaction, payment.id);
+    }
     await recordAct(records, context, actor, {
       action: 'payment_event.dismiss',
       organization_id: null,
@@ -96,25 +95,48 @@ export async function dismissPaymentEvent(
   });
 }
 
-async function readEvent({ records }: Transaction, event_id: string): Promise<KeptEvent> {
+/** Dismisses an event, and cancels the payment or return that it is about where that is pending. */
+async function dismiss(transaction: Transaction, event: KeptEvent): Promise<void> {
+  const { payments } = transaction.records;
+  const now_ms = transaction.clock.now_ms();
+  await resolveEvent(payments, event, { outcome: 'dismissed' }, now_ms, [event.outcome]);
+  const pending = await pendingOf(transaction, event);
+  if (pending === null) return;
+  const { id, amount_micros } = pending;
+  await payments.settlePayment(id, { status: 'canceled', amount_micros, settled_at_ms: now_ms });
+}
+
+/** Returns the pending payment or return that an event is about; null for none. */
+async function pendingOf(
+  { records }: Transaction,
+  { provider, kind, external_id }: KeptEvent,
+): Promise<Payment | null> {
+  const is_about_money = kind === 'completed' || kind === 'refunded' || kind === 'refund_reversed';
+  if (!is_about_money || external_id === null) return null;
+  const payment = await records.payments.findExternalPayment(provider, external_id);
+  return payment?.status === 'pending' ? payment : null;
+}
+
+/** Returns the event. Rejects with `not_found`, and with `event_resolved` when its outcome is none of these. */
+async function readEvent(
+  { records }: Transaction,
+  event_id: string,
+  outcomes?: readonly KeptOutcome[],
+): Promise<KeptEvent> {
   const event = await records.payments.findEvent(event_id);
   if (event === undefined) throw new AccountError('not_found', 'There is no such payment event.');
+  if (outcomes?.includes(event.outcome) === false) throw new AccountError('event_resolved');
   return event;
 }
 
-async function readUnresolved(transaction: Transaction, event_id: string): Promise<KeptEvent> {
-  const event = await readEvent(transaction, event_id);
-  if (event.outcome !== 'unresolved') throw new AccountError('event_resolved');
-  return event;
-}
-
-/** Returns the amount of the event, or else the operator's. */
+/** Returns the operator's amount, or else that of the event, which is the most: the rest was for something else. */
 function worthOf(event: KeptEvent, given_micros: number | undefined): number {
-  if (event.amount_micros !== null && given_micros !== undefined && given_micros !== event.amount_micros)
-    throw new AccountError('invalid_amount', 'The event has an amount of its own: leave yours out.');
-  const amount_micros = event.amount_micros ?? given_micros;
-  if (amount_micros === undefined)
+  const most_micros = event.amount_micros;
+  const amount_micros = given_micros ?? most_micros;
+  if (amount_micros === null)
     throw new AccountError('invalid_amount', 'The event has no amount in US dollars: give one.');
+  if (most_micros !== null && amount_micros > most_micros)
+    throw new AccountError('invalid_amount', 'It is more than the amount of the event.');
   requireAmount(amount_micros);
   return amount_micros;
 }
@@ -159,6 +181,16 @@ async function paymentReturned(
     );
   }
   return requireOwner(payment, organization_id);
+}
+
+/** Throws `invalid_amount` for a return that no other return of the payment could make possible. */
+function requireFit(payment: Payment, amount_micros: number): void {
+  if (payment.status === 'completed' && amount_micros > payment.amount_micros) {
+    throw new AccountError(
+      'invalid_amount',
+      `It is more than its payment of $${formatDollars(payment.amount_micros)}.`,
+    );
+  }
 }
 
 function requireOwner(payment: Payment, organization_id: string): Payment {

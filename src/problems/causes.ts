@@ -55,6 +55,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'MailNotSent',
   'ModelUnavailable',
   'NestedTransaction',
+  'PaymentProviderFailed',
   'PragmaRefused',
   'PruneRefused',
   'ReadTookTooLong',

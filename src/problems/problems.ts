@@ -1,8 +1,8 @@
-import { type ErrorCode, Refusal } from '../errors/errors.ts';
+import { type AnyErrorCode, type ErrorCode, Refusal } from '../errors/errors.ts';
 import type { Cause } from './causes.ts';
 
 const NO_PROBLEMS = {
-  /** The six steps of a request come first. */
+  /** The steps of a request come first. */
   authenticate: 0,
   catalog: 0,
   plan: 0,
@@ -72,7 +72,7 @@ export interface Problem {
   readonly request_id: string | null;
   readonly step: ProblemStep;
   /** The error code of the response; null when there was none. */
-  readonly code: ErrorCode | null;
+  readonly code: AnyErrorCode | null;
   /** The id of the failed model; undefined for other failures. */
   readonly model?: string | undefined;
   /** The thrown value, with its causes. */
@@ -123,7 +123,7 @@ export interface ProblemLine {
   /** The request's `x-request-id`; null for background work. */
   readonly request_id: string | null;
   readonly step: ProblemStep;
-  readonly code: ErrorCode | null;
+  readonly code: AnyErrorCode | null;
   /** The id of the failed model. */
   readonly model?: string | undefined;
   /** The classes and codes of the causes, outermost first. */

@@ -83,6 +83,13 @@ export function parseNoul(body: JsonObject<JsonValue>): ParsedQuestion<NoulQuest
   };
 }
 
+/** Returns the names of a yes/no question's criteria that are read: `yes` and `no` only in place of `true` and `false`. */
+export function noulCriteriaFields(criteria: JsonObject<JsonValue>): readonly string[] {
+  const yes = (criteria.get('true') ?? null) === null ? ['yes'] : [];
+  const no = (criteria.get('false') ?? null) === null ? ['no'] : [];
+  return ['true', 'false', ...yes, ...no];
+}
+
 /** Returns the threshold, or null for anything outside 0 to 1 (contract: it is never an error). */
 function thresholdOf(value: JsonValue | undefined): number | null {
   return typeof value === 'number' && value >= 0 && value <= 1 ? value : null;

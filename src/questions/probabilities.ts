@@ -43,11 +43,9 @@ export function roundToParts(value: number): number {
 }
 
 /** Returns the first of the largest values, and its index; 0 at index 0 where there are none. */
-export function largest(values: readonly number[]): { readonly index: number; readonly value: number } {
+export function largest(values: ArrayLike<number>): { readonly index: number; readonly value: number } {
   let index = 0;
-  values.forEach((value, position) => {
-    if (value > (values[index] ?? Number.NEGATIVE_INFINITY)) index = position;
-  });
+  for (let at = 1; at < values.length; at += 1) if ((values[at] ?? 0) > (values[index] ?? 0)) index = at;
   return { index, value: values[index] ?? 0 };
 }
 

@@ -6,8 +6,11 @@ import { isJsonArray, isJsonObject, type JsonValue, kindOf } from '../json/json-
 export const OPTIONS_MIN = 2;
 export const OPTIONS_MAX = 255;
 
+/** The pattern of `AnyKey`. */
+export const ANY_TEXT = '^[\\s\\S]*$';
+
 /** Any text as a key, including line breaks, which TypeBox's own pattern excludes. */
-export const AnyKey = Type.String({ pattern: '^[\\s\\S]*$' });
+export const AnyKey = Type.String({ pattern: ANY_TEXT });
 
 export const Probability = Type.Number({ minimum: 0, maximum: 1 });
 

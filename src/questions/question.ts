@@ -30,22 +30,18 @@ import {
   scoreAnswer,
   scoreAnswerOf,
 } from './score.ts';
+import { isQuestionType, type QuestionType } from './types-and-modes.ts';
 
-/** The two modes of reading a record: once for all questions, or again with each question. */
-export const MODES = ['fast', 'consistent'] as const;
-
-export type Mode = (typeof MODES)[number];
+export { MODES, type Mode, QUESTION_TYPES, type QuestionType } from './types-and-modes.ts';
 
 /**
  * A typed question as the engine gets it; ids and thresholds stay with the caller. Code that depends on the
- * type is an exhaustive `switch` or a table by `QuestionType`. The compiler therefore finds all of it for a
- * new member.
+ * type is an exhaustive `switch` or a table by `QuestionType`, so that the compiler finds it for a new member.
+ * `CONTRIBUTING.md` names what is only text.
  */
 export type Question = NoulQuestion | ChoiceQuestion | ScoreQuestion;
 
-export type QuestionType = Question['type'];
-
-/** The questions by type, in the order of documentation and reports. */
+/** The questions by type. */
 const QUESTION_SCHEMAS = {
   noul: NoulQuestionSchema,
   choice: ChoiceQuestionSchema,
@@ -67,17 +63,10 @@ export const AnswerSchema = Type.Union(Object.values(ANSWER_SCHEMAS), { title: '
 export type Answer = Static<typeof AnswerSchema>;
 export type WrittenAnswer = Written<Answer>;
 
-/** Every type, in the order of reports. */
-export const QUESTION_TYPES: readonly QuestionType[] = Object.keys(QUESTION_SCHEMAS).filter(isQuestionType);
-
-function isQuestionType(name: string): name is QuestionType {
-  return Object.hasOwn(QUESTION_SCHEMAS, name);
-}
-
 /** Returns the type of a question in a request's body; null for anything else (`invalid_question_type`). */
 export function questionTypeOf(body: JsonValue | undefined): QuestionType | null {
   const type = isJsonObject(body) ? body.get('type') : undefined;
-  return typeof type === 'string' && isQuestionType(type) ? type : null;
+  return isQuestionType(type) ? type : null;
 }
 
 /** Returns the names of the question's fields that are read; all of them where its type is unknown. */

@@ -1,23 +1,24 @@
 import type { DecoderSize } from '../../native/engine.ts';
 
-/** Beyond this number, organizations without waiting pieces are forgotten, with any lead that they had. */
+/** Beyond this number, flows without waiting pieces are forgotten, with any lead that they had. */
 const REMEMBERED_MAX = 1_000;
 
 /** A waiting piece of work. */
 export interface Waiting<Piece> {
-  readonly organization_id: string;
+  /** The name of its flow. */
+  readonly flow: string;
   readonly decoder: DecoderSize;
   readonly tokens: number;
   readonly piece: Piece;
 }
 
-/** The waiting pieces of one organization, with its share so far. */
+/** The waiting pieces of one organization, or of its batches, with their share so far. */
 interface Flow<Piece> {
   /** The start of its next piece on the common scale of tokens. */
   level_tokens: number;
   /**
-   * True for an organization that has been served nothing since it began to wait and was not ahead then. It
-   * goes first among equals.
+   * True for a flow that has been served nothing since it began to wait and was not ahead then. It goes first
+   * among equals.
    */
   is_new: boolean;
   waiting_tokens: number;
@@ -27,48 +28,48 @@ interface Flow<Piece> {
 }
 
 /**
- * Chooses the next piece: that of the organization with the fewest tokens served since it began to wait. Of
- * two waiting organizations, neither gets more than one piece ahead. A newcomer is next, because no other
- * that waits has been served less. This is start-time fair queueing: it gives the shares of deficit
+ * Chooses the next piece: that of the flow with the fewest tokens served since it began to wait. Of two
+ * waiting flows, neither gets more than one piece ahead. A newcomer is next, unless one
+ * waits that had no room. This is start-time fair queueing: it gives the shares of deficit
  * round-robin, but a newcomer does not wait for a round. Pure: it knows neither time nor work.
  */
 export class FairQueue<Piece> {
   readonly #flows = new Map<string, Flow<Piece>>();
-  /** The start of the piece that was served last, at which organizations begin to wait. */
+  /** The latest start of a piece that was served, at which flows begin to wait. */
   #level_tokens = 0;
   #order = 0;
 
-  /** Adds a piece to the end of the organization's own. */
-  add(organization_id: string, decoder: DecoderSize, tokens: number, piece: Piece): Waiting<Piece> {
-    const flow = this.#flowOf(organization_id);
-    if (isEmpty(flow)) {
-      flow.is_new = flow.level_tokens <= this.#level_tokens;
-      flow.level_tokens = Math.max(flow.level_tokens, this.#level_tokens);
+  /** Adds a piece to the end of the flow of that name. */
+  add(flow: string, decoder: DecoderSize, tokens: number, piece: Piece): Waiting<Piece> {
+    const own = this.#flowOf(flow);
+    if (isEmpty(own)) {
+      own.is_new = own.level_tokens <= this.#level_tokens;
+      own.level_tokens = Math.max(own.level_tokens, this.#level_tokens);
     }
-    const waiting = { organization_id, decoder, tokens, piece };
-    flow[decoder].set(waiting, this.#order++);
-    flow.waiting_tokens += tokens;
+    const waiting = { flow, decoder, tokens, piece };
+    own[decoder].set(waiting, this.#order++);
+    own.waiting_tokens += tokens;
     return waiting;
   }
 
   /** Removes a piece without serving it; an unknown one changes nothing. */
   remove(waiting: Waiting<Piece>): void {
-    const flow = this.#flows.get(waiting.organization_id);
-    if (flow?.[waiting.decoder].delete(waiting) === true) flow.waiting_tokens -= waiting.tokens;
+    const own = this.#flows.get(waiting.flow);
+    if (own?.[waiting.decoder].delete(waiting) === true) own.waiting_tokens -= waiting.tokens;
   }
 
   /**
    * Takes the next piece of a decoder that has room; undefined for none. While the large decoder is full,
-   * small pieces pass the large ones that wait for it. A large piece never passes a small one whose
-   * organization is due first.
+   * small pieces pass the large ones that wait for it. A large piece never passes a small one whose flow is due
+   * first.
    */
   take(hasRoom: (decoder: DecoderSize) => boolean): Waiting<Piece> | undefined {
     const room = { small: hasRoom('small'), large: hasRoom('large') };
     let due: Flow<Piece> | undefined;
-    for (const [organization_id, flow] of this.#flows) {
+    for (const [name, flow] of this.#flows) {
       if (isEmpty(flow)) {
         const is_behind = flow.level_tokens <= this.#level_tokens;
-        if (is_behind || this.#flows.size > REMEMBERED_MAX) this.#flows.delete(organization_id);
+        if (is_behind || this.#flows.size > REMEMBERED_MAX) this.#flows.delete(name);
         continue;
       }
       if (flow.small.size === 0 && !room.large) continue;
@@ -77,16 +78,17 @@ export class FairQueue<Piece> {
     if (due === undefined) return undefined;
     const next = oldest(room.small ? due.small : undefined, room.large ? due.large : undefined);
     if (next === undefined) return undefined;
-    this.#level_tokens = due.level_tokens;
+    // A flow whose large pieces had no room is served late, and newcomers do not begin where it waited.
+    this.#level_tokens = Math.max(this.#level_tokens, due.level_tokens);
     due.level_tokens += next.tokens;
     due.is_new = false;
     this.remove(next);
     return next;
   }
 
-  /** Returns the tokens of an organization's waiting pieces. */
-  waitingTokens(organization_id: string): number {
-    return this.#flows.get(organization_id)?.waiting_tokens ?? 0;
+  /** Returns the tokens of a flow's waiting pieces. */
+  waitingTokens(flow: string): number {
+    return this.#flows.get(flow)?.waiting_tokens ?? 0;
   }
 
   /** Returns the number of waiting pieces. */
@@ -96,18 +98,11 @@ export class FairQueue<Piece> {
     return count;
   }
 
-  /** Returns the number of waiting organizations. */
-  waitingOrganizations(): number {
-    let count = 0;
-    for (const flow of this.#flows.values()) if (!isEmpty(flow)) count += 1;
-    return count;
-  }
-
-  #flowOf(organization_id: string): Flow<Piece> {
-    const existing = this.#flows.get(organization_id);
+  #flowOf(name: string): Flow<Piece> {
+    const existing = this.#flows.get(name);
     if (existing !== undefined) return existing;
     const created = { level_tokens: 0, is_new: true, waiting_tokens: 0, small: new Map(), large: new Map() };
-    this.#flows.set(organization_id, created);
+    this.#flows.set(name, created);
     return created;
   }
 }

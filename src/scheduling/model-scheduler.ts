@@ -13,6 +13,15 @@ export class QueueFull extends Error {
   }
 }
 
+/** A request has waited too long in the queue of the model. */
+export class QueueTimedOut extends Error {
+  override readonly name = 'QueueTimedOut';
+  /** Whole seconds until the earlier requests should be served. */
+  constructor(readonly retry_after_s: number) {
+    super('The model was busy for too long.');
+  }
+}
+
 /** A request's slot at the model, until the disposal. */
 export interface ModelSlot extends Disposable {
   /**
@@ -36,9 +45,11 @@ export interface SchedulerLoad {
 
 /** The requests of one organization at the model: its single ones, or the lines of its batches. */
 interface Guest {
-  /** The name in the fair queue. The lines of batches wait beside the organization's single requests. */
-  readonly queue_name: string;
+  /** Its name in the fair queue. The lines of batches wait beside the organization's single requests. */
+  readonly flow: string;
   readonly is_batch: boolean;
+  /** The tokens that one of its tokens counts for in the fair queue. */
+  readonly token_weight: number;
   requests: number;
   /** The milliseconds that its waiting plans should take, as far as that is known. */
   waiting_ms: number;
@@ -52,7 +63,7 @@ interface Guest {
 /** The most requests at the model, waiting or running, unless configured. */
 export const QUEUE_LIMIT = 512;
 /** The weight of a token of a batch: while both wait, its lines get a quarter of what single requests get. */
-const BATCH_TOKEN_COUNT = 4;
+const BATCH_TOKEN_WEIGHT = 4;
 /** The share of the slots that lines of batches may have. */
 const BATCH_SHARE = 0.5;
 /** The share of the newest piece in the moving average of the measured speed. */
@@ -100,7 +111,7 @@ export class ModelScheduler {
   async take(organization_id: string, patience: AbortSignal | null = null): Promise<ModelSlot> {
     const guest = await this.#takeSlot(organization_id, patience);
     return {
-      run: (plan, piece, signal) => this.#run(guest, plan, piece, signal),
+      run: (plan, work, signal) => this.#run(guest, plan, work, signal),
       retryAfter_s: () => this.#retryAfter_s(guest, 1),
       [Symbol.dispose]: () => this.#giveSlot(guest),
     };
@@ -116,17 +127,18 @@ export class ModelScheduler {
 
   async #takeSlot(organization_id: string, patience: AbortSignal | null): Promise<Guest> {
     const is_batch = patience !== null;
-    const queue_name = is_batch ? `${organization_id} batches` : organization_id;
+    const flow = is_batch ? `${organization_id} batches` : organization_id;
     for (;;) {
-      const guest = this.#guests.get(queue_name) ?? {
-        queue_name,
+      const guest = this.#guests.get(flow) ?? {
+        flow,
         is_batch,
+        token_weight: is_batch ? BATCH_TOKEN_WEIGHT : 1,
         requests: 0,
         waiting_ms: 0,
         refused: 0,
       };
       if (this.#hasSlotFor(guest)) {
-        this.#guests.set(queue_name, guest);
+        this.#guests.set(flow, guest);
         guest.requests += 1;
         this.#requests += 1;
         if (is_batch) this.#batch_requests += 1;
@@ -145,7 +157,7 @@ export class ModelScheduler {
     guest.refused = Math.max(0, guest.refused - 1);
     this.#requests -= 1;
     if (guest.is_batch) this.#batch_requests -= 1;
-    if (guest.requests === 0) this.#guests.delete(guest.queue_name);
+    if (guest.requests === 0) this.#guests.delete(guest.flow);
     this.#tellFreeSlot();
   }
 
@@ -167,7 +179,7 @@ export class ModelScheduler {
     signal: AbortSignal,
   ): Promise<Result> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    const { queue_name, is_batch } = guest;
+    const { flow, token_weight } = guest;
     const expected_ms = plan.expected_ms ?? 0;
     this.#decoder_tokens = plan.decoder_tokens;
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -199,8 +211,7 @@ export class ModelScheduler {
         .finally(end);
     };
     signal.addEventListener('abort', abort, { once: true });
-    const tokens = is_batch ? plan.tokens * BATCH_TOKEN_COUNT : plan.tokens;
-    waiting = this.#queue.add(queue_name, plan.decoder, tokens, start);
+    waiting = this.#queue.add(flow, plan.decoder, plan.tokens * token_weight, start);
     guest.waiting_ms += expected_ms;
     this.#serve();
     return promise.finally(() => signal.removeEventListener('abort', abort));
@@ -234,14 +245,26 @@ export class ModelScheduler {
   }
 
   /**
-   * Returns the time in which the model reads that share of the organization's waiting plans, when all others are
-   * served, too. The longer of two times counts. Long plans take more for each token than the last ones did, and beside
-   * other work all take more than expected.
+   * Returns the time until the model has read that share of the guest's waiting plans. Meanwhile it reads as much of
+   * each other guest's, by weight, or all that waits.
    */
-  #retryAfter_s({ queue_name, waiting_ms }: Guest, share: number): number {
-    const by_tokens_ms = this.#queue.waitingTokens(queue_name) * this.#ms_per_token;
-    const alone_ms = Math.max(by_tokens_ms, waiting_ms) * share;
-    const duration_ms = alone_ms * Math.max(1, this.#queue.waitingOrganizations());
+  #retryAfter_s(guest: Guest, share: number): number {
+    const own_ms = this.#waiting_ms(guest) * share;
+    let duration_ms = own_ms;
+    for (const other of this.#guests.values()) {
+      if (other === guest) continue;
+      const fair_ms = (own_ms * guest.token_weight) / other.token_weight;
+      duration_ms += Math.min(fair_ms, this.#waiting_ms(other));
+    }
     return Math.min(RETRY_AFTER_MAX_S, Math.max(1, Math.ceil(duration_ms / 1_000)));
+  }
+
+  /**
+   * Returns the time that the guest's waiting plans take alone. The longer of two times counts. Long plans take more
+   * for each token than the last ones did, and beside other work all take more than expected.
+   */
+  #waiting_ms({ flow, waiting_ms, token_weight }: Guest): number {
+    const tokens = this.#queue.waitingTokens(flow) / token_weight;
+    return Math.max(tokens * this.#ms_per_token, waiting_ms);
   }
 }

@@ -6,17 +6,25 @@ import {
   EngineFailed,
   EngineOverloaded,
   type EngineSpeed,
-  type EvaluateOptions,
   EvaluationFailed,
   EvaluationTimedOut,
   PlanRejected,
+  type SchedulePlan,
 } from '../../native/engine.ts';
 import { errorMessage } from '../errors/error-message.ts';
 import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
+import { QueueTimedOut } from '../scheduling/model-scheduler.ts';
 import { unlessAborted } from '../time/pause.ts';
 import { sendHealthProbe } from './health-probe.ts';
-import type { LifecycleState, LifecycleStatus, LoadFailure, ModelLife, TimedAnswer } from './model-life.ts';
+import type {
+  AnswerOptions,
+  LifecycleState,
+  LifecycleStatus,
+  LoadFailure,
+  ModelLife,
+  TimedAnswer,
+} from './model-life.ts';
 
 /** Calls back after a delay, unless the returned function is called first. */
 export type Schedule = (callback: () => void, delay_ms: number) => () => void;
@@ -57,6 +65,12 @@ export interface LifecycleOptions {
 
 type BackgroundStep = ProblemStep & `model_${string}`;
 
+/** A plan at the engine, until the engine is done with it, which may be after its request has ended. */
+interface PlanUnderWay {
+  /** The time by which its request is to be answered. */
+  readonly ends_by_ms: number;
+}
+
 /** A loaded engine with its users. */
 interface Loaded {
   readonly engine: DecisionEngine;
@@ -67,9 +81,16 @@ interface Loaded {
   consistent: Promise<void>;
   /** Functions that each stop one piece of work on the engine and reject it. */
   readonly users: Set<(reason: Error) => void>;
+  readonly under_way: Set<PlanUnderWay>;
   is_retired: boolean;
   is_probed: boolean;
 }
+
+type Work<Result> = (
+  engine: DecisionEngine,
+  signal: AbortSignal,
+  under_way: Set<PlanUnderWay>,
+) => Promise<Result>;
 
 /** The estimate of loading and warming up before they have been measured. */
 const UNMEASURED_MS = 5_000;
@@ -77,7 +98,7 @@ const UNMEASURED_MS = 5_000;
 const LATE_CLIENT_MS = 10_000;
 /** After this time, a failed request may have waited for an engine that hangs. */
 const DOUBTFUL_MS = 60_000;
-/** The time after which a health probe without an answer means that the engine hangs. */
+/** The time after which a health probe without an answer means that the engine hangs, unless it has older plans. */
 const PROBE_MS = 120_000;
 /** The longest wait for an engine to close, which may hang, before the next one is opened. */
 const CLOSE_MS = 30_000;
@@ -178,6 +199,11 @@ export class ModelLifecycle implements ModelLife {
     return this.#loaded?.engine;
   }
 
+  /** Opens the planner, and resolves when it is open. Rejects as `plan` does. */
+  async readyToPlan(signal?: AbortSignal): Promise<void> {
+    await this.#withPlanner(() => Promise.resolve(), signal);
+  }
+
   /**
    * Returns the plans of a request, and exactly its billed tokens; loads no engine. Rejects with
    * `PlanRejected`. Rejects with `ModelUnavailable` when the planner cannot be opened (the next call tries
@@ -185,10 +211,17 @@ export class ModelLifecycle implements ModelLife {
    * waits. Rejects with the signal's reason when that comes before the planner.
    */
   async plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan> {
+    return await this.#withPlanner((planner) => planner.plan(input), signal);
+  }
+
+  async #withPlanner<Result>(
+    work: (planner: DecisionPlanner) => Promise<Result>,
+    signal: AbortSignal | undefined,
+  ): Promise<Result> {
     try {
       const planner =
         this.#open_planner ?? (await unlessAborted(this.#waitFor(this.#openedPlanner()), signal));
-      return await planner.plan(input);
+      return await work(planner);
     } catch (error) {
       if (signal?.aborted === true && error === signal.reason) throw error;
       const is_told = error instanceof ModelUnavailable || error instanceof ModelWarmingUp;
@@ -216,10 +249,23 @@ export class ModelLifecycle implements ModelLife {
   }
 
   /** Returns the plan's scores by the loaded engine, and bills the planned tokens. Rejects as `use` does. */
-  answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer> {
-    const evaluate = async (engine: DecisionEngine, signal: AbortSignal) => {
+  answer(plan: DecisionPlan, options: AnswerOptions): Promise<TimedAnswer> {
+    const { schedulePlan: schedule, evaluation_ms = () => 0 } = options;
+    let ends_by_ms: number | undefined;
+    const evaluate: Work<TimedAnswer> = async (engine, signal, under_way) => {
       const began_ms = this.#now_ms();
-      const scores = await engine.evaluate(plan, { ...options, signal });
+      const schedulePlan: SchedulePlan | undefined =
+        schedule &&
+        ((scheduled, compute, given_up) => {
+          const begin = async () => {
+            ends_by_ms ??= this.#now_ms() + evaluation_ms();
+            const plan_under_way = { ends_by_ms };
+            under_way.add(plan_under_way);
+            return await compute().finally(() => under_way.delete(plan_under_way));
+          };
+          return schedule(scheduled, begin, given_up);
+        });
+      const scores = await engine.evaluate(plan, { ...options, signal, schedulePlan });
       return { scores, input_tokens: plan.input_tokens, latency_ms: this.#now_ms() - began_ms };
     };
     return this.use(plan.input.mode, evaluate, options.signal);
@@ -235,14 +281,10 @@ export class ModelLifecycle implements ModelLife {
    * `ready` and `work` do. Rejects with `ModelWarmingUp` when loading takes longer than a request waits.
    * Rejects at once when the signal is aborted with `EvaluationTimedOut`. An `EngineFailed` retires the
    * engine; other work on it is aborted through its signal and begins again on the next engine. After an
-   * `EvaluationFailed`, an `EvaluationTimedOut`, or any failure after a long time, a health probe is sent to
-   * the engine. The engine is retired when it does not answer.
+   * `EvaluationFailed`, an `EvaluationTimedOut`, or any failure after a long time but `QueueTimedOut`, a health
+   * probe is sent to the engine. The engine is retired when it does not answer.
    */
-  async use<Result>(
-    mode: Mode,
-    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result> {
+  async use<Result>(mode: Mode, work: Work<Result>, signal?: AbortSignal): Promise<Result> {
     let loaded = await this.#readyInTime(mode, signal);
     for (let engines = 1; ; engines++) {
       // Another request may have reported a failure between the engine's readiness and this line.
@@ -424,6 +466,7 @@ export class ModelLifecycle implements ModelLife {
       consistent_ready: false,
       consistent: Promise.resolve(),
       users: new Set(),
+      under_way: new Set(),
       is_retired: false,
       is_probed: false,
     };
@@ -465,7 +508,7 @@ export class ModelLifecycle implements ModelLife {
 
   async #useOnce<Result>(
     loaded: Loaded,
-    work: (engine: DecisionEngine, signal: AbortSignal) => Promise<Result>,
+    work: Work<Result>,
     signal: AbortSignal | undefined,
   ): Promise<Result> {
     const given_up = new AbortController();
@@ -484,12 +527,15 @@ export class ModelLifecycle implements ModelLife {
     const began_ms = this.#now_ms();
     try {
       signal?.throwIfAborted();
-      return await Promise.race([work(loaded.engine, given_up.signal), lost.promise]);
+      return await Promise.race([work(loaded.engine, given_up.signal, loaded.under_way), lost.promise]);
     } catch (error) {
       if (loaded.is_retired) throw error instanceof EngineFailed ? new EngineRetired(error) : error;
-      const is_doubtful = error instanceof EvaluationFailed || error instanceof EvaluationTimedOut;
+      const is_doubtful =
+        error instanceof EvaluationFailed ||
+        error instanceof EvaluationTimedOut ||
+        (this.#now_ms() - began_ms >= DOUBTFUL_MS && !(error instanceof QueueTimedOut));
       if (error instanceof EngineFailed) this.#retire(loaded, error);
-      else if (is_doubtful || this.#now_ms() - began_ms >= DOUBTFUL_MS) this.#probe(loaded);
+      else if (is_doubtful) this.#probe(loaded);
       throw error;
     } finally {
       signal?.removeEventListener('abort', abort);
@@ -498,10 +544,12 @@ export class ModelLifecycle implements ModelLife {
     }
   }
 
-  /** Retires the engine unless it answers a health probe in time. */
+  /** Retires the engine unless it answers a health probe in time, which may have to wait for plans under way. */
   #probe(loaded: Loaded): void {
     if (loaded.is_probed) return;
     loaded.is_probed = true;
+    const now_ms = this.#now_ms();
+    const busy_ms = Math.max(0, ...[...loaded.under_way].map(({ ends_by_ms }) => ends_by_ms - now_ms));
     const fail = (error: Error) => {
       if (loaded.is_retired) return;
       this.#onProblem('model_probe', error);
@@ -509,7 +557,7 @@ export class ModelLifecycle implements ModelLife {
     };
     const cancel = this.#schedule(
       () => fail(new EngineStuck('The engine did not answer a small request.')),
-      PROBE_MS,
+      busy_ms + PROBE_MS,
     );
     sendHealthProbe(loaded.engine, 'fast')
       .catch((error) => {

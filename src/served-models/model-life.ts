@@ -15,6 +15,12 @@ export interface ModelAnswer {
   readonly input_tokens: number;
 }
 
+/** The options of an answer. */
+export interface AnswerOptions extends EvaluateOptions {
+  /** Returns the longest time from the first scheduled plan to the answer; 0 by default. */
+  readonly evaluation_ms?: () => number;
+}
+
 /** An answer of a model that had been loaded before. */
 export interface TimedAnswer extends ModelAnswer {
   /** The time from the loaded model to its answer, including the wait in the queue. */
@@ -58,13 +64,15 @@ export type LoadFailure = 'reported' | 'thrown';
 
 /** The engine or the pool of upstreams of a model of the catalog. */
 export interface ModelLife {
+  /** Resolves once the vocabulary that `plan` needs is read. Rejects as `plan` does before it plans. */
+  readyToPlan(signal?: AbortSignal): Promise<void>;
   /**
    * Plans a request, with the most tokens that it can be billed; an engine's plan has the exact number. As
    * `ModelLifecycle.plan`.
    */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Answers a plan. Loads a cold model first. Rejects as `ModelLifecycle.use` and `DecisionEngine.evaluate` do. */
-  answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer>;
+  answer(plan: DecisionPlan, options: AnswerOptions): Promise<TimedAnswer>;
   status(): LifecycleStatus;
   /** Returns the engine's measured speed; undefined while it is not known, and absent for upstreams. */
   speed?(): EngineSpeed | undefined;
@@ -82,8 +90,6 @@ export interface UpstreamLife extends ModelLife {
   setDraining(addresses: readonly string[]): void;
   /** Sets the calibration of later answers, where it was fitted on the weights that gave them. */
   setCalibration(calibration: UpstreamCalibration | undefined): void;
-  /** Makes each member say, from its next trial on, which model it has: tunings are bound to that. */
-  requireFingerprints(): void;
   /** Returns the state of each member. */
   members(): readonly ObservedUpstream[];
 }

@@ -4,7 +4,6 @@ import {
   type DecisionPlan,
   type DecisionPlanner,
   type EngineSpeed,
-  type EvaluateOptions,
   WeightsError,
 } from '../../native/engine.ts';
 import type {
@@ -24,6 +23,7 @@ import type { TuningEntry } from '../tuning/tuning-file.ts';
 import type { AnswerCounts } from './answer-counts.ts';
 import { ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
 import type {
+  AnswerOptions,
   LifecycleStatus,
   LoadFailure,
   ModelLife,
@@ -89,14 +89,14 @@ export interface ObservedLife {
   readonly load: () => Promise<unknown>;
 }
 
-/** A model with weights or upstreams of its own. */
-type OwnModelEntry = DecisionModelEntry | UpstreamModelEntry;
+/** A model that answers with weights or upstreams; a tuned one has it as its base. */
+type BaseModelEntry = DecisionModelEntry | UpstreamModelEntry;
 
 /** One model with its catalog row, an engine or upstreams, and a queue of its own. */
 interface Life {
-  model: OwnModelEntry;
+  model: BaseModelEntry;
   /** The row before a reload, which a request may have read just before it; null for none. */
-  before: OwnModelEntry | null;
+  before: BaseModelEntry | null;
   readonly behind: ModelLife;
   /** The same object, where it is an engine's or upstreams'. */
   readonly lifecycle?: ModelLifecycle;
@@ -116,6 +116,8 @@ interface EngineLife extends Life {
 export interface ServedModel extends Disposable {
   /** The queue in which plans are given to the model. */
   readonly scheduler: ModelScheduler;
+  /** Waits for the vocabulary as `ModelLife.readyToPlan`. */
+  readyToPlan: ModelLife['readyToPlan'];
   /** Plans a request as `ModelLife.plan`, with the most tokens that it can be billed. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Returns the measured speed; undefined while it is not known, and for upstreams. */
@@ -158,17 +160,17 @@ export class Models {
 
   /** Returns the model of a row that was just read, for one request. Opens nothing yet, and never throws. */
   for(model: ServedModelEntry): ServedModel {
-    const life = this.#lifeOf(ownModel(model));
+    const life = this.#lifeOf(baseOf(model));
     const { behind, scheduler } = life;
     life.requests += 1;
     // From here on the request has its corrections, even if the model is removed while it waits.
     const tuned = isTuned(model) ? { model, tuning: this.#tunings.of(model) } : null;
-    if (tuned !== null) life.upstreams?.requireFingerprints();
     // Nothing is lost: the answer waits for it.
     tuned?.tuning.catch(() => {});
     let is_over = false;
     return {
       scheduler,
+      readyToPlan: (signal) => behind.readyToPlan(signal),
       plan: (input, signal) => behind.plan(input, signal),
       speed: () => behind.speed?.(),
       answer: (plan, options) =>
@@ -232,9 +234,6 @@ export class Models {
     const ids = new Set(live.map(({ id }) => id));
     for (const life of this.#lives.values()) if (!ids.has(life.model.id)) this.#retire(life);
     for (const model of live) if (!isTuned(model)) this.#lifeOf(model).before = null;
-    for (const model of live) {
-      if (isTuned(model)) this.#lives.get(model.base.id)?.upstreams?.requireFingerprints();
-    }
     this.#tunings.keepOnly(ids);
   }
 
@@ -268,7 +267,7 @@ export class Models {
     model: ServedModelEntry,
     { failure }: { readonly failure: LoadFailure } = { failure: 'reported' },
   ): Promise<void> {
-    await this.#lifeOf(ownModel(model)).behind.load(failure);
+    await this.#lifeOf(baseOf(model)).behind.load(failure);
   }
 
   /**
@@ -340,7 +339,7 @@ export class Models {
     base: ModelLife,
     { model, tuning: reading }: { readonly model: TunedModelEntry; readonly tuning: Promise<Tuning> },
     plan: DecisionPlan,
-    options: EvaluateOptions,
+    options: AnswerOptions,
   ): Promise<TimedAnswer> {
     const tuning = await reading.catch((error: unknown) => {
       if (error instanceof ModelRemoved) throw error;
@@ -353,7 +352,7 @@ export class Models {
     return await base.answer(plan, { ...options, correction });
   }
 
-  #lifeOf(model: OwnModelEntry): Life {
+  #lifeOf(model: BaseModelEntry): Life {
     const known = this.#lives.get(model.id);
     if (known !== undefined && isLifeOf(known, model)) {
       if ('upstreams' in model) {
@@ -438,17 +437,17 @@ export function isTuned(model: ServedModelEntry): model is TunedModelEntry {
 }
 
 /** Returns the model whose weights or upstreams answer. */
-function ownModel(model: ServedModelEntry): OwnModelEntry {
+function baseOf(model: ServedModelEntry): BaseModelEntry {
   return isTuned(model) ? model.base : model;
 }
 
 /** Returns true if this model serves a request that read that row. */
-function isLifeOf({ model, before }: Life, row: OwnModelEntry): boolean {
+function isLifeOf({ model, before }: Life, row: BaseModelEntry): boolean {
   return isSameModel(model, row) || (before !== null && isSameModel(before, row));
 }
 
 /** Returns true if both rows mean the same engine or upstreams; each request has its own price. */
-function isSameModel(one: OwnModelEntry, other: OwnModelEntry): boolean {
+function isSameModel(one: BaseModelEntry, other: BaseModelEntry): boolean {
   if ('upstreams' in one || 'upstreams' in other) {
     return (
       'upstreams' in one &&

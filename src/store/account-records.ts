@@ -135,6 +135,13 @@ export interface ProjectFilter {
   readonly month: string;
 }
 
+/** The ways to sign in that a user had. */
+export interface EndedSignIns {
+  readonly passkeys: number;
+  /** True if there was a second factor that a first code had confirmed. */
+  readonly had_second_factor: boolean;
+}
+
 /** The stored users, organizations, members and projects. Lists are oldest first. */
 export interface AccountRecords {
   findUser(user_id: string): Promise<User | undefined>;
@@ -143,10 +150,8 @@ export interface AccountRecords {
   standingOf(user_id: string): Promise<UserStanding | undefined>;
   insertUser(user: User): Promise<void>;
   renameUser(user_id: string, name: string): Promise<void>;
-  /** Deletes a user's second factor; false where the user has none that is confirmed. */
-  deleteSecondFactor(user_id: string): Promise<boolean>;
-  /** Deletes a user's passkeys; returns their number. */
-  deletePasskeys(user_id: string): Promise<number>;
+  /** Deletes a user's password, sessions, mailed links, second factor and passkeys. */
+  deleteSignIns(user_id: string): Promise<EndedSignIns>;
   /** Removes a user's name, address, operator's power, sessions, alerts and ways to sign in; the row stays. */
   anonymizeUser(
     user_id: string,

@@ -22,6 +22,9 @@ export interface AuditReport {
   readonly open_holds: number;
 }
 
+/** The next step after a violation, in a clause. */
+export const VIOLATION_ADVICE = 'keep this database and its backups, and see Backups in OPERATIONS.md';
+
 /** Returns the report on a database whose files are damaged; nothing else is checked there. */
 export function damagedReport(file: AuditCheck): AuditReport {
   return { ok: false, after_entry_id: 0, checks: [file], warnings: [], open_holds: 0 };
@@ -48,6 +51,6 @@ export function formatAudit(report: AuditReport): string {
     ...lines,
     ...warnings,
     `${report.open_holds} open holds`,
-    report.ok ? 'The audit is clean.' : 'The audit FAILED.',
+    report.ok ? 'The audit is clean.' : `The audit FAILED: ${VIOLATION_ADVICE}.`,
   ].join('\n');
 }

@@ -17,9 +17,16 @@ export interface Backups {
   newest(now_ms: number): BackupFile | null;
   /**
    * Writes a checked backup while requests are served, then removes the oldest beyond the number to keep.
-   * Resolves with its path. Rejects with the reason for a failure.
+   * Rejects with the reason for a failure.
    */
-  make(now_ms: number): Promise<string>;
+  make(now_ms: number): Promise<void>;
+  /**
+   * Returns the path of the newest backup, or null if that is the one last noted as copied off the machine. Throws as
+   * `newest` does.
+   */
+  uncopied(now_ms: number): string | null;
+  /** Notes, also for the next process, that this backup was copied off the machine. Throws as the store does. */
+  noteCopied(path: string): void;
   /** Cancels the backup in progress, and removes its files. */
   stop(): void;
 }

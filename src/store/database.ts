@@ -80,6 +80,8 @@ export interface ServedDatabase {
    * each hour.
    */
   readonly beginsHourlyRun: () => Promise<boolean>;
+  /** Returns the time of the last hourly audit that found nothing wrong, of any service; null for none. */
+  readonly auditedAt_ms: () => Promise<number | null>;
   /** Starts the database's background work. Called once, after the writes of the start. */
   startUpkeep(): void;
   /** Stops the work of `serve`, after the last request. The database stays open. */

@@ -21,6 +21,8 @@ export interface MovementLine {
   /** The payment of a top-up or refund, and its provider. */
   readonly payment_id: string | null;
   readonly provider: string | null;
+  /** The payment that a refund gives back, or whose refund a top-up takes back; null for a new payment. */
+  readonly refunds_payment_id: string | null;
 }
 
 /** The start of the next lines: before an entry, with the balance there. */

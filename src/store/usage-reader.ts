@@ -13,7 +13,7 @@ export interface Span {
   readonly offset_minutes: number;
 }
 
-/** The model time by nearest rank: that share of the requests took no longer. */
+/** The model time by nearest rank: that share of the answered requests took no longer. */
 export interface LatencyPercentiles {
   readonly p50: number;
   readonly p90: number;
@@ -28,7 +28,7 @@ export interface UsageTotals {
   readonly questions: number;
   readonly input_tokens: number;
   readonly cost_micros: number;
-  /** The latency of the requests that were not rolled up; null when there are none. */
+  /** The latency of the answered requests that were not rolled up; null when there are none. */
   readonly latency_ms: LatencyPercentiles | null;
   /** The number of requests that exist only in daily totals, which have no latencies. */
   readonly rolled_up_requests: number;

@@ -1,7 +1,7 @@
 import type { Mode } from '../questions/question.ts';
 
 /**
- * The metadata of one request that reached the model; never its record, questions or answers (contract: metadata only).
+ * The metadata of one request that got a hold; never its record, questions or answers (contract: metadata only).
  */
 export interface UsageRow {
   readonly request_id: string;

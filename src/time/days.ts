@@ -5,6 +5,12 @@ export function dayOf(time_ms: number): string {
   return new Date(time_ms).toISOString().slice(0, 10);
 }
 
+/** Returns true for a UTC day that exists, as `YYYY-MM-DD`. `Date.parse` takes 31 February for 3 March. */
+export function isDay(text: string): boolean {
+  const time_ms = Date.parse(text);
+  return !Number.isNaN(time_ms) && dayOf(time_ms) === text;
+}
+
 /** Returns the first millisecond of a UTC day (`YYYY-MM-DD`). */
 export function startOfDay_ms(day: string): number {
   return Date.parse(day);

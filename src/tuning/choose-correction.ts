@@ -1,3 +1,4 @@
+import { largest } from '../questions/probabilities.ts';
 import {
   type Correction,
   type CorrectionShape,
@@ -144,7 +145,7 @@ export async function chooseCorrection(
         : await curveGain(
             examples,
             ranks,
-            chosen ?? likeliest(shapes, lossesOf),
+            chosen ?? leastLoss(shapes.flat(), lossesOf),
             is_kept ? null : plain,
             options,
             by_shape,
@@ -206,9 +207,7 @@ function chooseShape(
 ): CorrectionShape | null {
   let best: CorrectionShape | null = null;
   for (const group of shapes) {
-    const candidate = group.reduce((one, other) =>
-      mean(lossesOf(other), isCounted) < mean(lossesOf(one), isCounted) ? other : one,
-    );
+    const candidate = leastLoss(group, lossesOf, isCounted);
     const margin = candidate.vector_penalty === null ? 1 : VECTOR_MARGIN;
     if (beats(lossesOf(candidate), lossesOf(best), isCounted, margin)) best = candidate;
   }
@@ -216,12 +215,14 @@ function chooseShape(
 }
 
 /** Returns the shape of the least loss, even if it does not beat the uncorrected model. */
-function likeliest(shapes: Shapes, lossesOf: (shape: CorrectionShape) => Float64Array): CorrectionShape {
-  return shapes
-    .flat()
-    .reduce((one, other) =>
-      mean(lossesOf(other), everywhere) < mean(lossesOf(one), everywhere) ? other : one,
-    );
+function leastLoss(
+  shapes: readonly CorrectionShape[],
+  lossesOf: (shape: CorrectionShape) => Float64Array,
+  isCounted: IsCounted = everywhere,
+): CorrectionShape {
+  return shapes.reduce((one, other) =>
+    mean(lossesOf(other), isCounted) < mean(lossesOf(one), isCounted) ? other : one,
+  );
 }
 
 /** Returns true if losses are lower by more than so many standard errors of the difference. */
@@ -245,23 +246,17 @@ function mean(values: Float64Array, isCounted: IsCounted): number {
 }
 
 function measuresOf(examples: readonly LabelledExample[], { scores, losses }: Judged): AnswerMeasures {
-  const hits = examples.map(({ answers }, index) => answers[likeliestClass(scores[index] ?? [])] ?? 0);
+  const hits = examples.map(({ answers }, index) => answers[largest(scores[index] ?? []).index] ?? 0);
   return {
     accuracy: hits.reduce((sum, hit) => sum + hit, 0) / examples.length,
     loss: mean(losses, everywhere),
   };
 }
 
-function likeliestClass(scores: ArrayLike<number>): number {
-  let best = 0;
-  for (let at = 1; at < scores.length; at += 1) if ((scores[at] ?? 0) > (scores[best] ?? 0)) best = at;
-  return best;
-}
-
 function answerShares({ scores }: Judged, classes: number): readonly number[] {
   const counts = new Array<number>(classes).fill(0);
   for (const own of scores) {
-    const answer = likeliestClass(own);
+    const answer = largest(own).index;
     counts[answer] = (counts[answer] ?? 0) + 1;
   }
   return counts.map((count) => count / scores.length);

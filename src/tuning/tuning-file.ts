@@ -1,8 +1,9 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
 import type { HashKey } from '../hashing/half-siphash.ts';
-import { checkedJson } from '../json/checked-json.ts';
-import { isJsonObject } from '../json/json-value.ts';
-import { JsonError, readJson } from '../json/read-json.ts';
+import { isJsonObject, type JsonValue } from '../json/json-value.ts';
+import { plainJson } from '../json/plain-json.ts';
+import { readJsonOr } from '../json/read-json.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
 import { classesOf, MODES, parseQuestion, type Question, questionBody } from '../questions/question.ts';
 import { InvalidCriteria } from '../questions/question-fields.ts';
@@ -135,12 +136,11 @@ export function writeTuning({ header, entries }: TuningContent): string {
 /** Parses a tuning file. Throws `TuningUnusable` for any other text, and for a truncated one. */
 export function readTuning(text: string): TuningContent {
   const [first = '', ...lines] = text.split('\n');
-  const version = checkedJson(Versioned, first)?.version;
-  if (version !== undefined && ![VERSION, VERSION_WITH_VECTORS].includes(version)) {
+  const header = plainJson(readJsonOr(first, null));
+  if (Value.Check(Versioned, header) && ![VERSION, VERSION_WITH_VECTORS].includes(header.version)) {
     throw new TuningUnusable('was made by another version of this program: tune again');
   }
-  const header = checkedJson(Header, first);
-  if (header === undefined) throw new TuningUnusable('is not a tuning file');
+  if (!Value.Check(Header, header)) throw new TuningUnusable('is not a tuning file');
   // The last line ends with a line break, too.
   if (lines.length !== header.questions + 1 || lines.at(-1) !== '') {
     throw new TuningUnusable('is not whole: copy it again, or tune again');
@@ -151,9 +151,12 @@ export function readTuning(text: string): TuningContent {
 }
 
 function entryOf(line: string, line_number: number): TuningEntry {
-  const value = checkedJson(Line, line);
-  const question = questionIn(line);
-  if (value === undefined || question === undefined) {
+  // A client may have written the line.
+  const read = readJsonOr(line, null);
+  const question = questionIn(read);
+  // The question keeps its names as they are read: they may be many.
+  const value = isJsonObject(read) ? plainJson(read.with('question', null)) : undefined;
+  if (question === undefined || !Value.Check(Line, value)) {
     throw new TuningUnusable(`is not a tuning file: its line ${line_number} is no correction`);
   }
   const { shift, words, vector = null, answer_shares } = value;
@@ -187,15 +190,9 @@ function longest({ centres, weights }: VectorPart): number {
 }
 
 /** Returns the question as in a request; undefined where there is none. */
-function questionIn(line: string): Question | undefined {
-  try {
-    const value = readJson(line);
-    const read = isJsonObject(value) ? parseQuestion(value.get('question')) : null;
-    return read === null || read instanceof InvalidCriteria ? undefined : read.question;
-  } catch (error) {
-    if (error instanceof JsonError) return undefined;
-    throw error;
-  }
+function questionIn(line: JsonValue): Question | undefined {
+  const read = isJsonObject(line) ? parseQuestion(line.get('question')) : null;
+  return read === null || read instanceof InvalidCriteria ? undefined : read.question;
 }
 
 function ascends(buckets: readonly number[]): boolean {

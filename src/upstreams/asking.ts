@@ -30,6 +30,8 @@ export interface Caller {
 export interface Asking {
   /** The prompt profile of the scores, or the protocol where the server has its own. */
   readonly profile: string;
+  /** As `ModelLife.readyToPlan`. */
+  readyToPlan(signal?: AbortSignal): Promise<void>;
   /** Plans a request, with the most tokens that it can be billed. As `ModelLife.plan`. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Makes all calls, concurrently as far as possible. Rejects as the first failed call does. */

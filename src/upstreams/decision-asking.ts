@@ -5,6 +5,7 @@ import type { Asking, Caller, SourcedAnswer } from './asking.ts';
 import { estimateTokens, type TokenEstimate } from './estimate.ts';
 import type { PoolCall, Trial } from './pool.ts';
 import { combinedScores, type Reading, readingsOf } from './readings.ts';
+import { factsNamed } from './server-facts.ts';
 import { DECISION_PATH, readAnswer, requestBody, type SystemOneAnswer } from './systemone.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
@@ -21,6 +22,11 @@ export class DecisionAsking implements Asking {
   readonly profile = 'systemone';
 
   constructor(private readonly options: DecisionAskingOptions) {}
+
+  /** Resolves at once, because an estimate needs no vocabulary. */
+  readyToPlan(): Promise<void> {
+    return Promise.resolve();
+  }
 
   /**
    * Returns the most tokens that the request can be billed. The servers make their own plans, so there are
@@ -49,14 +55,17 @@ export class DecisionAsking implements Asking {
         answered.map(({ answer }) => answer.scores),
       ),
       input_tokens: answered.reduce((sum, { input_tokens }) => sum + input_tokens, 0),
-      sources: answered.map(({ facts }) => ({ facts, of_answer: '' })),
+      sources: answered.map(({ answer, facts }) => ({
+        facts: facts === null ? null : factsNamed(facts, answer.model),
+        of_answer: '',
+      })),
     };
   }
 
   trial(): Promise<Trial> {
     const { state, questions } = healthProbeInput('fast');
     const { call } = this.#call(writeJson(state), { questions, is_billed: true });
-    return Promise.resolve({ call, needs: '', reads_list: false, context_tokens: 0 });
+    return Promise.resolve({ call, needs: '', context_tokens: 0 });
   }
 
   close(): Promise<void> {

@@ -74,7 +74,10 @@ function send({ address, path, body, credentials }: HttpCall, signal: AbortSigna
   });
 }
 
-/** Returns the failure of a status; a 503 means loading if it has the words of a known server. */
+/**
+ * Returns the failure of a status; a 503 means loading if it has the words of a known server. This program
+ * answers a full queue with 502 and a time, and a broken model with 502 alone.
+ */
 async function refusalOf(address: string, response: Response): Promise<UpstreamFailed> {
   const { status } = response;
   const text = await beginningOf(response);
@@ -83,7 +86,8 @@ async function refusalOf(address: string, response: Response): Promise<UpstreamF
   if (status === 503 && /"model_warming_up"|Loading model/.test(text)) {
     return new UpstreamFailed('loading', `${address} is loading its model.`, retry_after_s);
   }
-  if (status === 429 || status === 503) return new UpstreamFailed('busy', message, retry_after_s);
+  const is_busy = status === 429 || status === 503 || (status === 502 && retry_after_s !== null);
+  if (is_busy) return new UpstreamFailed('busy', message, retry_after_s);
   if (status === 400 || status === 413 || status === 422) return new UpstreamFailed('rejected', message);
   return new UpstreamFailed('refused', message, null, status);
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
 import { ModelUnavailable, ModelWarmingUp, modelClosed, type Schedule } from '../served-models/lifecycle.ts';
 import type { LifecycleStatus, ObservedUpstream } from '../served-models/model-life.ts';
@@ -27,7 +28,7 @@ export interface Answered<Answer> {
   readonly answer: Answer;
   /** The member for the next call of the request, as `preferred` of `ask`. */
   readonly member: AskedMember;
-  /** The last facts from its list of models; null where the list could not be read. */
+  /** The facts from its list of models before the call; null where the list could not be read. */
   readonly facts: ServerFacts | null;
 }
 
@@ -41,8 +42,6 @@ export interface Trial {
   readonly call: PoolCall<unknown>;
   /** The requirement that is reported where the member refuses the call; empty for none. */
   readonly needs: string;
-  /** True if its list of models is read before it gets requests, and not only with the checks. */
-  readonly reads_list: boolean;
   /** The context that the list must report, if any: the tokens of a prompt and its answer; 0 for any. */
   readonly context_tokens: number;
 }
@@ -207,7 +206,7 @@ export class Pool {
    * `ModelUnavailable`.
    */
   async ready(signal?: AbortSignal): Promise<void> {
-    await this.#take(0, new Set(), signal);
+    await this.#takeMember(0, new Set(), signal);
   }
 
   /**
@@ -221,12 +220,14 @@ export class Pool {
   ): Promise<Answered<Answer>> {
     const tried = new Set<Member>();
     for (;;) {
-      const member = await this.#take(call.tokens, tried, signal, preferred);
+      const member = await this.#takeMember(call.tokens, tried, signal, preferred);
       member.requests += 1;
+      // A trial that begins meanwhile forgets them, and may ask another process.
+      const { facts } = member;
       try {
         const answer = await this.#askMember(member, call, member.answer_ms, signal);
         member.breaker.succeeded();
-        return { answer, member, facts: member.facts };
+        return { answer, member, facts };
       } catch (error) {
         // After one failed call, a request aborts its other calls with the same failure, which is not theirs.
         if (signal.aborted || !(error instanceof UpstreamFailed)) throw error;
@@ -256,7 +257,7 @@ export class Pool {
    * see them. Waits for running trials, but only for one of each member: of two that hang in turns, one is
    * always on trial.
    */
-  async #take(
+  async #takeMember(
     tokens: number,
     tried: ReadonlySet<Member>,
     signal: AbortSignal | undefined,
@@ -365,16 +366,16 @@ export class Pool {
   #start(): void {
     if (this.#has_started) return;
     this.#has_started = true;
-    this.#look();
+    this.#lookAtAll();
   }
 
-  #look(): void {
+  #lookAtAll(): void {
     for (const member of this.#members) {
       if (member.is_draining) continue;
       this.#tryOut(member);
       if (this.#isUsable(member)) void this.#check(member);
     }
-    this.#cancelLook = this.#options.schedule(() => this.#look(), LOOK_MS);
+    this.#cancelLook = this.#options.schedule(() => this.#lookAtAll(), LOOK_MS);
   }
 
   /** Sends the member a health probe if its breaker says that one is due and it is not draining. */
@@ -421,7 +422,7 @@ export class Pool {
 
   async #sendHealthProbe(member: Member, trial: Trial): Promise<void> {
     const { address } = member;
-    const { call, reads_list, context_tokens } = trial;
+    const { call, context_tokens } = trial;
     // The process may not be the one that gave those facts.
     member.facts = null;
     try {
@@ -429,7 +430,6 @@ export class Pool {
     } catch (error) {
       throw error instanceof UpstreamFailed ? explained(error, trial, member) : error;
     }
-    if (!reads_list) return;
     // An unreadable list is no reason to refuse a server that answers: the checks go on reading it.
     const facts = await this.#listModels(member).catch(() => null);
     member.facts = facts;
@@ -454,7 +454,7 @@ export class Pool {
       const facts = await this.#listModels(member);
       const { facts: before, breaker } = member;
       member.facts = facts;
-      if (before === null || isSame(before, facts)) return;
+      if (before === null || isDeepStrictEqual(before, facts)) return;
       breaker.distrust();
       this.#tryOut(member);
     } catch (error) {
@@ -513,10 +513,6 @@ function tokenAdvice(token_file: string | null): string {
   return token_file === null
     ? 'It asks for a token: give the file with it by --token-file, or for this server alone by ",token-file=PATH" behind its address.'
     : `It does not take the token in ${token_file}: see --token-file, or ",token-file=PATH" behind the address of one server.`;
-}
-
-function isSame(one: ServerFacts, other: ServerFacts): boolean {
-  return one.model === other.model && one.context_tokens === other.context_tokens;
 }
 
 /** Resolves when one resolves with true, or all with false. */

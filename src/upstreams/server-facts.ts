@@ -10,9 +10,15 @@ export interface ServerFacts {
   readonly model: string;
   /** The most tokens of a prompt and its answer; null where the list does not say. */
   readonly context_tokens: number | null;
+  /** All models of the list where requests name none, since an answer may name any of them. */
+  readonly named: readonly NamedModel[];
 }
 
-export const NO_FACTS: ServerFacts = { model: '', context_tokens: null };
+interface NamedModel extends Pick<ServerFacts, 'model'> {
+  readonly names: readonly string[];
+}
+
+export const NO_FACTS: ServerFacts = { model: '', context_tokens: null, named: [] };
 
 /**
  * The fields that identify a model, of llama-server, vLLM, SGLang, and servers of decisions. Times are left
@@ -23,16 +29,34 @@ const META_FIELDS = ['vocab_type', 'n_vocab', 'n_ctx_train', 'n_embd', 'n_params
 
 /** Returns the facts of the model in a list of models; of the first one where requests name none. */
 export function serverFacts(list: string, model: string | null): ServerFacts {
-  const entry = entryOf(parsed(list), model);
+  const entries = entriesOf(parsed(list));
+  const entry = model === null ? entries[0] : entries.find((one) => namesOf(one).includes(model));
   if (entry === undefined) return NO_FACTS;
-  const meta = entry.get('meta');
-  const of_meta = isJsonObject(meta) ? meta : undefined;
-  const values = [
+  const context = entry.get('max_model_len') ?? metaOf(entry)?.get('n_ctx');
+  return {
+    model: identityOf(entry),
+    context_tokens: typeof context === 'number' ? context : null,
+    named: model === null ? entries.map((one) => ({ names: namesOf(one), model: identityOf(one) })) : [],
+  };
+}
+
+/** Returns the facts of the model that an answer names, if the list has it and requests name none. */
+export function factsNamed(facts: ServerFacts, name: string | null): ServerFacts {
+  const { model } = facts.named.find(({ names }) => name !== null && names.includes(name)) ?? facts;
+  return { ...facts, model };
+}
+
+function identityOf(entry: JsonObject<JsonValue>): string {
+  const meta = metaOf(entry);
+  return writeJson([
     ...FIELDS.map((field) => entry.get(field) ?? null),
-    ...META_FIELDS.map((field) => of_meta?.get(field) ?? null),
-  ];
-  const context = entry.get('max_model_len') ?? of_meta?.get('n_ctx');
-  return { model: writeJson(values), context_tokens: typeof context === 'number' ? context : null };
+    ...META_FIELDS.map((field) => meta?.get(field) ?? null),
+  ]);
+}
+
+function metaOf(entry: JsonObject<JsonValue>): JsonObject<JsonValue> | undefined {
+  const meta = entry.get('meta');
+  return isJsonObject(meta) ? meta : undefined;
 }
 
 function parsed(text: string): JsonValue | undefined {
@@ -44,15 +68,15 @@ function parsed(text: string): JsonValue | undefined {
   }
 }
 
-function entryOf(list: JsonValue | undefined, model: string | null): JsonObject<JsonValue> | undefined {
-  if (!isJsonObject(list)) return undefined;
-  const entries = [list.get('data'), list.get('models')].find(isJsonArray)?.filter(isJsonObject) ?? [];
-  if (model === null) return entries[0];
-  return entries.find((entry) => {
-    const aliases = entry.get('aliases');
-    const names = [entry.get('id'), entry.get('name'), ...(isJsonArray(aliases) ? aliases : [])];
-    return names.includes(model);
-  });
+function entriesOf(list: JsonValue | undefined): readonly JsonObject<JsonValue>[] {
+  if (!isJsonObject(list)) return [];
+  return [list.get('data'), list.get('models')].find(isJsonArray)?.filter(isJsonObject) ?? [];
+}
+
+function namesOf(entry: JsonObject<JsonValue>): readonly string[] {
+  const aliases = entry.get('aliases');
+  const names = [entry.get('id'), entry.get('name'), ...(isJsonArray(aliases) ? aliases : [])];
+  return names.filter((name) => typeof name === 'string');
 }
 
 /**

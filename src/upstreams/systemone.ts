@@ -12,12 +12,20 @@ export const MODELS_PATH = '/v1/models';
 /** The tolerance for sums, means and maxima: that of the strictest client. */
 const TOLERANCE = 1e-6;
 
+/**
+ * The probability that stands for any smaller one, so that scores are finite. With 254 of it, no answer changes
+ * by half a millionth.
+ */
+const PROBABILITY_MIN = 1e-9;
+
 /** A checked answer in the format. */
 export interface SystemOneAnswer {
   /** Scores that give the same probabilities, as of `DecisionEngine.evaluate`. */
   readonly scores: readonly (readonly number[])[];
   /** The tokens that the upstream reports; null where it reports nothing billable. */
   readonly input_tokens: number | null;
+  /** The upstream's name of the model that answered; null where it reports none. */
+  readonly model: string | null;
 }
 
 /** The ids of a request's questions: upstreams do not get the client's own. */
@@ -53,11 +61,13 @@ export function readAnswer(text: string, questions: readonly Question[]): System
   if (answers.names.length !== questions.length) {
     throw new WrongAnswer('The answer has not exactly one answer for each question.');
   }
+  const model = body.get('model');
   // Only a server of this program reports this, and only its nouls are committed to one side.
   const is_committed = body.get('object') === 'decision';
   return {
     scores: questions.map((question, index) => scoresOf(question, answers.get(idOf(index)), is_committed)),
     input_tokens: tokensOf(body.get('usage')),
+    model: typeof model === 'string' ? model : null,
   };
 }
 
@@ -84,12 +94,12 @@ function scoresOf(
       const names = classesOf(question);
       const probabilities = distribution(answer.get('probabilities'), names);
       requireLargest(answer.get('choice'), names, probabilities);
-      return probabilities.map(Math.log);
+      return probabilities.map(finiteLog);
     }
     case 'score': {
       const probabilities = distribution(answer.get('probabilities'), classesOf(question));
       requireMean(answer.get('score'), probabilities);
-      return probabilities.map(Math.log);
+      return probabilities.map(finiteLog);
     }
   }
 }
@@ -130,7 +140,10 @@ function requireMean(score: JsonValue | undefined, probabilities: readonly numbe
   }
 }
 
-/** Returns the log-odds; infinite for certainty. */
 function logOdds(probability: number): number {
-  return Math.log(probability) - Math.log(1 - probability);
+  return finiteLog(probability) - finiteLog(1 - probability);
+}
+
+function finiteLog(probability: number): number {
+  return Math.log(Math.max(PROBABILITY_MIN, probability));
 }

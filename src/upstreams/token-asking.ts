@@ -66,6 +66,10 @@ export class TokenAsking implements Asking {
     return this.#options.profile;
   }
 
+  async readyToPlan(signal?: AbortSignal): Promise<void> {
+    await unlessAborted(this.#openedInTime(), signal);
+  }
+
   async plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan> {
     return await (await unlessAborted(this.#openedInTime(), signal)).plan(input);
   }
@@ -111,7 +115,6 @@ export class TokenAsking implements Asking {
     return {
       call: this.#poolCall(prompt.length, () => question),
       needs: protocol.needs,
-      reads_list: true,
       context_tokens: planner.context_tokens + ANSWER_TOKENS,
     };
   }

@@ -26,7 +26,7 @@ import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import { DecisionAsking } from './decision-asking.ts';
 import { LLAMA_SERVER } from './llama-server.ts';
 import { OPENAI } from './openai.ts';
-import { Pool, type PoolOptions, type Trial } from './pool.ts';
+import { Pool, type PoolOptions } from './pool.ts';
 import { fingerprintOf } from './server-facts.ts';
 import { TokenAsking } from './token-asking.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
@@ -40,14 +40,17 @@ const REPORTED_MAX = 16;
 /** The options of a pool, whose bounds have defaults. */
 export type UpstreamOptions = Pick<PoolOptions, 'now_ms' | 'onProblem'> &
   Partial<Pick<PoolOptions, 'schedule' | 'answer_ms' | 'trial_ms'>> & {
-    /** True if each answer needs a fingerprint, even without a calibration; false by default. */
-    readonly is_measured?: boolean;
     /** Reads a vocabulary; on the CPU by default. */
     readonly openPlanner?: (
       vocabulary: UpstreamVocabulary,
       context_tokens: number,
     ) => Promise<ScoringPlanner>;
   };
+
+const OTHER_MODEL =
+  'An upstream has another model than the one that the calibration was fitted on: its answers are not calibrated. Fit it again by "tds calibrate".';
+const UNKNOWN_MODEL =
+  'Upstreams do not say which model they have, or answered one request with several: such answers are not calibrated.';
 
 const TOKEN_PROTOCOLS = { 'llama-server': LLAMA_SERVER, openai: OPENAI } as const;
 
@@ -65,10 +68,9 @@ export class UpstreamModel implements UpstreamLife {
   readonly #now_ms: UpstreamOptions['now_ms'];
   readonly #pool: Pool;
   readonly #asking: Asking;
-  #needs_fingerprints: boolean;
   readonly #closed = new AbortController();
   /** The reported fingerprints that the calibration does not fit. */
-  readonly #reported = new Set<string>();
+  readonly #reported = new Set<string | null>();
   readonly #settings: UpstreamPool;
   #calibration: UpstreamCalibration | undefined;
 
@@ -79,8 +81,7 @@ export class UpstreamModel implements UpstreamLife {
     this.#onProblem = options.onProblem;
     this.#now_ms = options.now_ms;
     this.#asking = askingOf(row, options);
-    this.#needs_fingerprints = options.is_measured ?? false;
-    this.#pool = new Pool(row.upstreams, () => this.#trial(), {
+    this.#pool = new Pool(row.upstreams, () => this.#asking.trial(), {
       schedule: scheduleByTimer,
       answer_ms: ANSWER_MS,
       trial_ms: TRIAL_MS,
@@ -91,6 +92,10 @@ export class UpstreamModel implements UpstreamLife {
   /** As `Asking.profile`. */
   get profile(): string {
     return this.#asking.profile;
+  }
+
+  readyToPlan(signal?: AbortSignal): Promise<void> {
+    return this.#asking.readyToPlan(signal);
   }
 
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan> {
@@ -130,10 +135,6 @@ export class UpstreamModel implements UpstreamLife {
   setCalibration(calibration: UpstreamCalibration | undefined): void {
     if (calibration?.fingerprint !== this.#calibration?.fingerprint) this.#reported.clear();
     this.#calibration = calibration;
-  }
-
-  requireFingerprints(): void {
-    this.#needs_fingerprints = true;
   }
 
   members(): readonly ObservedUpstream[] {
@@ -184,12 +185,6 @@ export class UpstreamModel implements UpstreamLife {
     }
   }
 
-  async #trial(): Promise<Trial> {
-    const trial = await this.#asking.trial();
-    const needs_fingerprint = this.#needs_fingerprints || this.#calibration !== undefined;
-    return { ...trial, reads_list: trial.reads_list || needs_fingerprint };
-  }
-
   #fingerprintOf({ sources }: SourcedAnswer): string | null {
     const [first, ...others] = new Set(sources.map((source) => this.#fingerprintOfSource(source)));
     return others.length === 0 ? (first ?? null) : null;
@@ -221,15 +216,9 @@ export class UpstreamModel implements UpstreamLife {
    */
   #isFor(fitted: string, fingerprint: string | null): boolean {
     if (fitted === fingerprint) return true;
-    const is_new = fingerprint !== null && !this.#reported.has(fingerprint);
-    if (is_new && this.#reported.size < REPORTED_MAX) {
+    if (!this.#reported.has(fingerprint) && this.#reported.size < REPORTED_MAX) {
       this.#reported.add(fingerprint);
-      this.#onProblem(
-        new UpstreamFailed(
-          'bad_answer',
-          'An upstream has another model than the one that the calibration was fitted on: its answers are not calibrated. Fit it again by "tds calibrate".',
-        ),
-      );
+      this.#onProblem(new UpstreamFailed('bad_answer', fingerprint === null ? UNKNOWN_MODEL : OTHER_MODEL));
     }
     return false;
   }

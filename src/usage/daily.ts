@@ -2,23 +2,23 @@ import { setImmediate } from 'node:timers/promises';
 import { formatDollars } from '../contract/money.ts';
 import type { DaySpan, DayTotal, RolledUp, UsageFilter, UsageRecords } from '../store/usage-records.ts';
 import { dayBefore, dayOf } from '../time/days.ts';
-import { csvLine } from './csv.ts';
+import { type CsvColumn, csvHeader, csvRow } from './csv.ts';
 
 /** The columns of the daily totals. */
-const DAILY_COLUMNS = [
-  'day_utc',
-  'organization',
-  'project',
-  'api_key',
-  'model',
-  'mode',
-  'endpoint',
-  'status',
-  'requests',
-  'questions',
-  'input_tokens',
-  'cost_usd',
-] as const;
+const DAILY_COLUMNS: readonly CsvColumn<DayTotal & { readonly day: string }>[] = [
+  ['day_utc', ({ day }) => day],
+  ['organization', ({ organization }) => organization],
+  ['project', ({ project }) => project],
+  ['api_key', ({ api_key }) => api_key],
+  ['model', ({ model }) => model],
+  ['mode', ({ mode }) => mode],
+  ['endpoint', ({ endpoint }) => endpoint],
+  ['status', ({ status }) => status],
+  ['requests', ({ requests }) => requests],
+  ['questions', ({ questions }) => questions],
+  ['input_tokens', ({ input_tokens }) => input_tokens],
+  ['cost_usd', ({ cost_micros }) => formatDollars(cost_micros)],
+];
 
 /**
  * Yields the usage as CSV text (RFC 4180), in pieces of whole lines, newest day first. After the header,
@@ -30,14 +30,14 @@ export async function* dailyUsage(
   usage: Pick<UsageRecords, 'daysWithUsage' | 'totalsOfDay'>,
   filter: Omit<UsageFilter, 'request_id'>,
 ): AsyncGenerator<string, void, undefined> {
-  yield csvLine(DAILY_COLUMNS);
+  yield csvHeader(DAILY_COLUMNS);
   const used = await usage.daysWithUsage(filter.organization_id);
   if (used === undefined) return;
   const asked = daysOf(filter);
   const first_day = later(used.first_day, asked.first_day);
   for (let day = earlier(used.last_day, asked.last_day); day >= first_day; day = dayBefore(day)) {
     const totals = await usage.totalsOfDay(day, filter);
-    if (totals.length > 0) yield totals.map((total) => lineOf(day, total)).join('');
+    if (totals.length > 0) yield totals.map((total) => csvRow(DAILY_COLUMNS, { day, ...total })).join('');
     await setImmediate();
   }
 }
@@ -63,21 +63,4 @@ function later(day: string, other: string | undefined): string {
 
 function earlier(day: string, other: string | undefined): string {
   return other !== undefined && other < day ? other : day;
-}
-
-function lineOf(day: string, row: DayTotal): string {
-  return csvLine([
-    day,
-    row.organization,
-    row.project,
-    row.api_key,
-    row.model,
-    row.mode,
-    row.endpoint,
-    row.status,
-    row.requests,
-    row.questions,
-    row.input_tokens,
-    formatDollars(row.cost_micros),
-  ]);
 }

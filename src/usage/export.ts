@@ -1,26 +1,33 @@
 import { setImmediate } from 'node:timers/promises';
 import { formatDollars } from '../contract/money.ts';
 import type { NamedUsageRow, UsageFilter, UsageRecords } from '../store/usage-records.ts';
-import { csvLine } from './csv.ts';
+import { type CsvColumn, csvHeader, csvRow } from './csv.ts';
 import { EXPORT_ROWS_MAX } from './export-rows-max.ts';
 
 /** The columns of the contract, in its order. */
-const EXPORT_COLUMNS = [
-  'time_utc',
-  'model',
-  'mode',
-  'endpoint',
-  'project',
-  'api_key',
-  'status',
-  'questions',
-  'input_tokens',
-  'cost_usd',
-  'latency_ms',
-  'request_id',
-] as const;
+const EXPORT_COLUMNS: readonly CsvColumn<NamedUsageRow>[] = [
+  ['time_utc', ({ time_ms }) => new Date(time_ms).toISOString()],
+  ['model', ({ model }) => model],
+  ['mode', ({ mode }) => mode],
+  ['endpoint', ({ endpoint }) => endpoint],
+  ['project', ({ project }) => project],
+  ['api_key', ({ api_key }) => api_key],
+  ['status', ({ status }) => status],
+  ['questions', ({ questions }) => questions],
+  ['input_tokens', ({ input_tokens }) => input_tokens],
+  ['cost_usd', ({ cost_micros }) => formatDollars(cost_micros)],
+  ['latency_ms', ({ latency_ms }) => latency_ms],
+  ['request_id', ({ request_id }) => request_id],
+];
 
 const PAGE_ROWS = 500;
+
+/** The most rows of an export, and what hears that older requests are left out. */
+export interface ExportBounds {
+  readonly rows_max?: number;
+  /** Gets the time of the last row. */
+  readonly onCut?: (last_ms: number) => void;
+}
 
 /**
  * Yields the usage export as CSV text (RFC 4180), in pieces of whole lines. After the header, there is one
@@ -31,34 +38,19 @@ const PAGE_ROWS = 500;
 export async function* exportUsage(
   usage: Pick<UsageRecords, 'page'>,
   filter: UsageFilter,
-  rows_max = EXPORT_ROWS_MAX,
+  { rows_max = EXPORT_ROWS_MAX, onCut }: ExportBounds = {},
 ): AsyncGenerator<string, void, undefined> {
-  yield csvLine(EXPORT_COLUMNS);
+  yield csvHeader(EXPORT_COLUMNS);
   let left = rows_max;
   let last: NamedUsageRow | undefined;
   while (left > 0) {
     const rows = await usage.page(filter, Math.min(left, PAGE_ROWS), last);
     last = rows.at(-1);
     if (last === undefined) return;
-    yield rows.map(lineOf).join('');
+    yield rows.map((row) => csvRow(EXPORT_COLUMNS, row)).join('');
     left -= rows.length;
     await setImmediate();
   }
-}
-
-function lineOf(row: NamedUsageRow): string {
-  return csvLine([
-    new Date(row.time_ms).toISOString(),
-    row.model,
-    row.mode,
-    row.endpoint,
-    row.project,
-    row.api_key,
-    row.status,
-    row.questions,
-    row.input_tokens,
-    formatDollars(row.cost_micros),
-    row.latency_ms,
-    row.request_id,
-  ]);
+  if (onCut === undefined || last === undefined) return;
+  if ((await usage.page(filter, 1, last)).length > 0) onCut(last.time_ms);
 }

@@ -16,7 +16,8 @@ export class UsageSum {
   /** Adds one request. */
   add(row: Summand & Pick<UsageRow, 'latency_ms'>): void {
     this.#take(row, 1);
-    this.#latencies_ms.push(row.latency_ms);
+    // Others may never have asked the model, and have 0 ms then.
+    if (row.status === 200) this.#latencies_ms.push(row.latency_ms);
   }
 
   /** Adds requests of one status; the caller has their latencies. */

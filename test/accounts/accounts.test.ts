@@ -111,6 +111,9 @@ describe.each(DATABASES)('accounts, $name', ({ open }) => {
       'ada@',
       'a da@example.com',
       'ada@\u0000',
+      'ada@localhost',
+      'jürgen@firma.de',
+      'a&b@example.com',
       `${'a'.repeat(250)}@b.de`,
     ]) {
       test(`refuses ${JSON.stringify(email).slice(0, 30)} as an address`, async () => {

@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Db, openDatabase } from '../../db/sqlite/connection.ts';
 import type { Clock } from '../../src/time/clock.ts';
 import { migratedFile } from '../support/sqlite-database.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** A clock that a test sets; both times go forward together. */
 export class TestClock implements Clock {
@@ -24,12 +24,6 @@ export class TestClock implements Clock {
   advance(ms: number): void {
     this.#now_ms += ms;
   }
-}
-
-/** A new folder that goes away with `remove`. */
-export function temporaryDirectory(): { readonly path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'tds-test-'));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 /** A migrated database in a new folder, or one with the contents of that file. */

@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm';
 import { auditLogEntries, passkeys, users } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
+import { endSignIns } from '../../src/accounts/end-sign-ins.ts';
 import {
   acceptInvitation,
   invite,
@@ -19,9 +20,9 @@ import {
   setSuspended,
   setTierSettings,
 } from '../../src/accounts/organizations.ts';
-import { notePasskey, removePasskeys } from '../../src/accounts/passkeys.ts';
+import { notePasskey } from '../../src/accounts/passkeys.ts';
 import { archiveProject, changeProject, createProject } from '../../src/accounts/projects.ts';
-import { noteSecondFactor, removeSecondFactor } from '../../src/accounts/second-factors.ts';
+import { noteSecondFactor } from '../../src/accounts/second-factors.ts';
 import { setCreditAlert } from '../../src/alerts/credit-alert.ts';
 import { AUDIT_LOG_ACTIONS, type AuditLogAction, SERVICE_ACTIONS } from '../../src/audit-log/actions.ts';
 import { listAuditLog } from '../../src/audit-log/list.ts';
@@ -320,7 +321,7 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
   'second_factor.remove': {
     prepare: ({ db, member }) =>
       db.update(users).set({ has_second_factor: true }).where(eq(users.id, member.user_id)).run(),
-    act: ({ context, member }, actor) => removeSecondFactor(context, actor, member.user_id),
+    act: ({ context, member }, actor) => endSignIns(context, actor, member.user_id),
     may: OPERATORS,
     is_of_service: true,
   },
@@ -332,7 +333,7 @@ const ACTS: Record<AuditLogAction, TriedAct> = {
   },
   'passkey.remove': {
     prepare: ({ db, member }) => db.insert(passkeys).values(passkeyOf(member.user_id)).run(),
-    act: ({ context, member }, actor) => removePasskeys(context, actor, member.user_id),
+    act: ({ context, member }, actor) => endSignIns(context, actor, member.user_id),
     may: OPERATORS,
     is_of_service: true,
   },

@@ -6,28 +6,38 @@ import { LocalRateWindows, RateLimiter } from '../../src/limits/local-rate-windo
 import { propertySeed } from '../ledger/support.ts';
 import { MovableClock } from '../support/clock.ts';
 
-/** Windows of one organization, whose pauses move the clock. */
-function windows(limits: Pick<TierLimits, 'requests_per_minute' | 'tokens_per_minute'>) {
+/** Windows of one organization, whose pauses move the clock. In the middle of each comes a single request, if any. */
+function windows(
+  limits: Pick<TierLimits, 'requests_per_minute' | 'tokens_per_minute'>,
+  tokens_between: number | null = null,
+) {
   const clock = MovableClock.stopped();
   const limiter = new LocalRateWindows(new RateLimiter(), clock);
   const pauses: number[] = [];
-  const pause = (duration_ms: number) => {
-    pauses.push(duration_ms);
-    clock.advance(duration_ms);
-    return Promise.resolve();
-  };
   const all_limits = { ...limits, questions_per_request: 32 };
+  const single = (tokens: number) => limiter.admit('org', all_limits, tokens);
+  const pause = async (duration_ms: number) => {
+    pauses.push(duration_ms);
+    clock.advance(duration_ms / 2);
+    if (tokens_between !== null) await single(tokens_between);
+    clock.advance(duration_ms / 2);
+  };
   const patience = new AbortController();
   return {
     clock,
     pauses,
     patience,
-    single: (tokens: number) => limiter.admit('org', all_limits, tokens),
+    single,
     status: () => limiter.status('org', all_limits),
     line: (estimated_tokens: number) =>
       admitInTime(
-        { limiter, pause },
-        { organization_id: 'org', limits: all_limits, estimated_tokens, patience: patience.signal },
+        { limiter, pause, clock },
+        {
+          limitsNow: () => Promise.resolve(all_limits),
+          organization_id: 'org',
+          estimated_tokens,
+          patience: patience.signal,
+        },
       ),
   };
 }
@@ -71,6 +81,39 @@ test('whatever else the organization asks, each line is admitted once, within wh
     }),
     { seed: propertySeed('admission of batches') },
   );
+});
+
+const HUNDRED = { requests_per_minute: 100, tokens_per_minute: 100 };
+
+test('a line of more than nine tenths of the tokens is admitted as soon as they are there', async () => {
+  const large = windows(HUNDRED);
+  await large.single(5);
+  expect(await large.line(95)).toMatchObject({ admitted: true });
+  expect(large.pauses).toEqual([]);
+  // Smaller ones leave the tenth to single requests.
+  const smaller = windows(HUNDRED);
+  await smaller.single(5);
+  expect(await smaller.line(90)).toMatchObject({ admitted: true });
+  expect(smaller.pauses).toEqual([60_000]);
+});
+
+test.each([95, 200])(
+  'a line of %d of 100 tokens, where single requests leave no room, waits for one to two minutes',
+  async (tokens) => {
+    const { clock, single, line } = windows(HUNDRED, 20);
+    await single(20);
+    const began_ms = clock.monotonic_ms();
+    expect(await line(tokens)).toMatchObject({ code: 'rate_limit_exceeded' });
+    expect(clock.monotonic_ms() - began_ms).toBeGreaterThanOrEqual(60_000);
+    expect(clock.monotonic_ms() - began_ms).toBeLessThanOrEqual(120_000);
+  },
+);
+
+test('a line that costs nothing waits for no tokens', async () => {
+  const { line, single, pauses } = windows(HUNDRED);
+  await single(200);
+  expect(await line(0)).toMatchObject({ admitted: true });
+  expect(pauses).toEqual([]);
 });
 
 test('a line that is to wait no longer is not admitted', async () => {

@@ -7,7 +7,6 @@ import { ALL_TYPES, ask, SMALL_REQUEST, UNKNOWN_KEY } from '../support/requests.
 import {
   addAccount,
   addRichlyLimited,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -27,7 +26,7 @@ let instant_account: TestAccount;
 beforeAll(async () => {
   service = await startTestService();
   account = await addRichlyLimited(service, 100_000_000);
-  instant = await startTestService({ openEngine: async () => instantEngine(await embeddedEngine()) });
+  instant = await startTestService({ openEngine: instantEngine });
   instant_account = await addRichlyLimited(instant, 100_000_000);
 });
 afterAll(async () => {
@@ -50,6 +49,7 @@ describe('a batch that has no first line is an ordinary error', () => {
     ['nothing but space', '\n \t\r\n\n', 'invalid_json', null],
     ['a first line that is no JSON', '{"state":\n{"state":"a"}\n', 'invalid_json', null],
     ['a first line that is not UTF-8', new Uint8Array([0x22, 0xff, 0x22, 0x0a]), 'invalid_json', null],
+    ['more empty lines than a batch has', `${'\n'.repeat(100_000)}{}`, 'request_too_large', null],
     ['a first line above 1 MB', `"${'a'.repeat(MEGABYTE)}"\n`, 'request_too_large', null],
     ['a header with a question of no type', [BAD_QUESTION], 'invalid_question_type', 'questions.q.type'],
     ['a header without questions', [{ questions: {} }], 'missing_questions', 'questions'],

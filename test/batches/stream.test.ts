@@ -11,7 +11,6 @@ import { RecordedLog } from '../support/problems.ts';
 import { parseRaw } from '../support/raw-http.ts';
 import {
   addRichlyLimited,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   POLL_MS,
   startTestService,
@@ -46,8 +45,8 @@ afterEach(async () => {
 async function start(options: TestServiceOptions = {}) {
   const gate: { closed: Gate | null } = { closed: null };
   const service = await startTestService({
-    openEngine: async () =>
-      intercepted(instantEngine(await embeddedEngine()), async (run, { signal }) => {
+    openEngine: (engine) =>
+      intercepted(instantEngine(engine), async (run, { signal }) => {
         const given_up = Promise.withResolvers<never>();
         signal?.addEventListener('abort', () => given_up.reject(signal.reason));
         if (gate.closed !== null) await Promise.race([gate.closed.pass(), given_up.promise]);

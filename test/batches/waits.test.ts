@@ -1,26 +1,28 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { gzipSync } from 'node:zlib';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { revokeKey, setKeyLimit } from '../../src/accounts/keys.ts';
-import { setTierSettings } from '../../src/accounts/organizations.ts';
-import { changeProject } from '../../src/accounts/projects.ts';
+import { setSuspended, setTierSettings } from '../../src/accounts/organizations.ts';
+import { archiveProject, changeProject } from '../../src/accounts/projects.ts';
+import { PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { instantEngine } from '../support/instant-engine.ts';
+import { metricIn } from '../support/metrics.ts';
 import { booksOf, closeAudited, newEntryId, usageOf } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
   addRichlyLimited,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
   type TestService,
   type TestServiceOptions,
 } from '../support/service.ts';
-import { answersOf, BatchClient, codesOf, HEADER, record, sendBatch } from './support.ts';
+import { answersOf, BatchClient, codesOf, HEADER, ndjson, record, sendBatch } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -43,7 +45,8 @@ async function start(options: TestServiceOptions = {}) {
       clock.advance(duration_ms);
       return new Promise(setImmediate);
     },
-    openEngine: async () => instantEngine(await embeddedEngine()),
+    embedded: true,
+    openEngine: instantEngine,
     ...options,
   });
   own = service;
@@ -89,6 +92,22 @@ describe('rate limits slow a batch down', () => {
     expect(clock.monotonic_ms() - began_ms).toBeGreaterThanOrEqual(2 * MINUTE_MS);
   });
 
+  test('and what its lines wait on purpose is in no time that an operator watches', async () => {
+    const metrics = new PrometheusMetrics({ version: '1', commit: 'abc', runtime: 'test' });
+    const { service } = await start({ metrics });
+    const account = await limited(service, 20, 1_000_000);
+    await answersOf(await sendBatch(service, account.key, [HEADER, ...records(50)]));
+    await expectDecision(await ask(service, account.key));
+    const text = await metrics.text();
+    metrics.close();
+    const labels = 'model="decision-1",mode="fast"';
+    expect(metricIn(text, `tds_questions_total{${labels}}`)).toBe(51);
+    for (const part of ['request', 'platform', 'queue', 'model']) {
+      expect(metricIn(text, `tds_${part}_seconds_count{${labels}}`)).toBe(1);
+      expect(metricIn(text, `tds_${part}_seconds_bucket{le="1",${labels}}`)).toBe(1);
+    }
+  });
+
   test('tokens: every line is answered, and no minute has more than the limit leaves', async () => {
     const { service } = await start();
     const account = await limited(service, 1_000_000, 200);
@@ -112,6 +131,26 @@ describe('rate limits slow a batch down', () => {
     expect(pauses.length).toBeGreaterThan(0);
   });
 
+  test('a line above the whole limit, beside single requests, fails alone and holds up none for long', async () => {
+    let key = '';
+    const { service, clock } = await start({
+      pause: async (duration_ms) => {
+        clock.advance(duration_ms / 2);
+        await expectDecision(await ask(service, key));
+        clock.advance(duration_ms / 2);
+      },
+    });
+    const account = await limited(service, 1_000_000, 200);
+    ({ key } = account);
+    await expectDecision(await ask(service, key));
+    const large = { id: 'large', state: 'I was charged twice. '.repeat(100) };
+    const answers = await answersOf(await sendBatch(service, key, [HEADER, large, record(1), record(2)]));
+    expect(codesOf(answers).map(([, code]) => code)).toEqual(['rate_limit_exceeded', null, null]);
+    expect(answers[0]).toMatchObject({
+      error: { message: expect.stringMatching(/200 input tokens per minute: this request needs \d+/) },
+    });
+  });
+
   test('a single request is answered while a batch waits for its window', async () => {
     const waits = new Gate();
     const { service, clock } = await start({
@@ -126,6 +165,59 @@ describe('rate limits slow a batch down', () => {
     await expectDecision(await ask(service, account.key));
     waits.open();
     expect(codesOf(await answersOf(await sent)).every(([, code]) => code === null)).toBe(true);
+  });
+});
+
+describe('a change while lines wait for the rate limits', () => {
+  /** Nine lines are answered, and then the change is made, while the others wait. */
+  async function answersAfter(change: (service: TestService, account: TestAccount) => Promise<unknown>) {
+    const waits = new Gate();
+    let pauses = 0;
+    const { service, clock } = await start({
+      pause: async (duration_ms) => {
+        pauses += 1;
+        await waits.pass();
+        clock.advance(duration_ms);
+      },
+    });
+    const account = await limited(service, 10, 1_000_000);
+    const sent = sendBatch(service, account.key, [HEADER, ...records(30)]);
+    await waits.reached;
+    await change(service, account);
+    service.service.services.keys.invalidate();
+    waits.open();
+    const codes = codesOf(await answersOf(await sent)).map(([, code]) => code);
+    return { codes, pauses, rows: await usageOf(service, account) };
+  }
+
+  test.each([
+    [
+      'a revoked key',
+      (service: TestService, { key_id }: TestAccount) => revokeKey(service.accounts, OPERATOR, key_id),
+    ],
+    [
+      'a suspended organization',
+      (service: TestService, { organization_id }: TestAccount) =>
+        setSuspended(service.accounts, OPERATOR, { organization_id, is_suspended: true }),
+    ],
+    [
+      'an archived project',
+      (service: TestService, { project_id }: TestAccount) =>
+        archiveProject(service.accounts, OPERATOR, project_id),
+    ],
+  ])('%s: no line that waits is asked or charged, and the batch ends', async (_name, change) => {
+    const { codes, rows } = await answersAfter(change);
+    expect(codes.filter((code) => code === null)).toHaveLength(9);
+    expect(new Set(codes)).toEqual(new Set([null, 'invalid_api_key']));
+    expect(rows.map(({ status }) => status)).toEqual(Array(9).fill(200));
+  });
+
+  test('a higher limit lets them in', async () => {
+    const { codes, pauses } = await answersAfter((service, { organization_id }) =>
+      setTierSettings(service.accounts, OPERATOR, organization_id, { requests_per_minute: 1_000 }),
+    );
+    expect(codes).toEqual(Array(30).fill(null));
+    expect(pauses).toBe(1);
   });
 });
 
@@ -147,9 +239,9 @@ describe('a model that has no room', () => {
         starting.open();
         return new Promise(setImmediate);
       },
-      openEngine: async () => {
+      openEngine: (engine) => {
         let evaluations = 0;
-        return intercepted(instantEngine(await embeddedEngine()), async (run) => {
+        return intercepted(instantEngine(engine), async (run) => {
           evaluations += 1;
           // The first is the start of fast mode, the second that of consistent mode.
           if (evaluations === 2) await starting.pass();
@@ -208,6 +300,24 @@ test('broken lines spend the refusals of the key, and wait when there are none l
   // 3,000 a minute, and as many at once.
   expect(clock.monotonic_ms() - began_ms).toBeGreaterThan(30_000);
   expect(pauses.length).toBeGreaterThan(0);
+});
+
+test('blank lines spend them by their bytes, before the first line and after it', async () => {
+  const { service, pauses } = await start();
+  const account = await limited(service, 1_000, 1_000_000);
+  const blank = (count: number) => Array<string>(count).fill(' '.repeat(1_000_000));
+  // 3,000 refusals are 48 MB, and the second batch finds none left.
+  for (const lines of [
+    [...blank(55), HEADER, record(1)],
+    [HEADER, ...blank(5), record(1)],
+  ]) {
+    const before = pauses.length;
+    const body = gzipSync(ndjson(lines), { level: 1 });
+    const headers = { 'content-encoding': 'gzip' };
+    const answers = await answersOf(await sendBatch(service, account.key, body, { headers }));
+    expect(answers).toMatchObject([{ id: 'r1', line: lines.length, object: 'decision' }]);
+    expect(pauses.length).toBeGreaterThan(before);
+  }
 });
 
 describe('a batch that cannot be paid for ends with the line to go on with', () => {

@@ -1,11 +1,12 @@
 import { dlopen } from 'bun:ffi';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Finished } from '../cli/support.ts';
+import { ChildServer } from '../support/child-server.ts';
+import { type Finished, finished } from '../support/finished.ts';
 
 const EXECUTABLE = join(import.meta.dir, `../../dist/tds-${process.platform}-${process.arch}`);
-/** The environment of a process in the root: only the folder for unpacking. */
-const ENVIRONMENT = { TDS_CACHE: '/cache' };
+/** The environment of a process in the root: where `chroot` is, and the folder for unpacking. */
+const ENVIRONMENT = { PATH: process.env.PATH, TDS_CACHE: '/cache' };
 const DEVICES = ['null', 'urandom'];
 const MAP_LINE = / (\/\S+\.so[\d.]*)$/gm;
 
@@ -47,25 +48,23 @@ export class EmptyRoot {
     raiseLoopback();
   }
 
-  /** Starts `tds …` in there. */
-  start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    return Bun.spawn(['chroot', this.path, '/tds', ...args], {
-      env: { PATH: process.env.PATH, ...ENVIRONMENT, ...env },
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
-    });
+  /** Runs `tds …` in there to its end. */
+  tds(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Finished> {
+    const options = { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' } as const;
+    return finished(
+      Bun.spawn(['chroot', this.path, '/tds', ...args], { env: { ...ENVIRONMENT, ...env }, ...options }),
+    );
   }
 
-  /** Runs `tds …` in there to its end. */
-  async tds(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Finished> {
-    const child = this.start(args, env);
-    const [stdout, stderr, code] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ]);
-    return { code, stdout, stderr };
+  /** Starts a server in there, with the embedded weights, by the executable or a copy of it. */
+  serve(
+    flags: readonly string[] = [],
+    more: Readonly<Record<string, string>> = {},
+    executable = '/tds',
+  ): Promise<ChildServer> {
+    const env = { ...ENVIRONMENT, ...more };
+    const program = ['chroot', this.path, executable];
+    return new ChildServer('/data/service', flags, { model: null, program, env }).ready();
   }
 
   /** Makes the cache folder as it was before the first start. */

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import {
+  copyFileSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -16,6 +17,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import type { LicensedPart } from '../../src/program/licenses.ts';
 import { field, textField } from '../cli/support.ts';
 import { startSmtpReceiver } from '../console/smtp-receiver.ts';
+import { ENOUGH_NOULS } from '../eval/support.ts';
 import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import { EmptyRoot } from './empty-root.ts';
 
@@ -35,41 +37,6 @@ const QUESTION = {
   },
 };
 const DATA = ['--data', '/data/service'];
-
-/** A server in the empty root. */
-interface Served {
-  readonly address: string;
-  readonly libraries: ReadonlySet<string>;
-  /** Ends it by SIGTERM, and returns its exit code. */
-  stop(): Promise<number>;
-}
-
-function serve(root: EmptyRoot, ...options: readonly string[]): Promise<Served> {
-  return serveWith(root, {}, ...options);
-}
-
-async function serveWith(
-  root: EmptyRoot,
-  env: Readonly<Record<string, string>>,
-  ...options: readonly string[]
-): Promise<Served> {
-  const child = root.start(['serve', '--json', '--port', '0', '--gpu', 'none', ...DATA, ...options], env);
-  let output = '';
-  for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) {
-    output += piece;
-    const address = /"address":"([^"]+)"/.exec(output)?.[1];
-    if (address === undefined) continue;
-    return {
-      address,
-      libraries: await root.librariesIn(child.pid),
-      stop() {
-        child.kill('SIGTERM');
-        return child.exited;
-      },
-    };
-  }
-  throw new Error(`the server did not start: ${output}${await new Response(child.stderr).text()}`);
-}
 
 async function ask(address: string, key: string): Promise<unknown> {
   const response = await fetch(`${address}/v1/decisions`, {
@@ -204,7 +171,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
 
   test('answers, shows its documents and its reference, and stops with exit code 0, again and again', async () => {
     for (let start = 1; start <= 2; start += 1) {
-      const server = await serve(root);
+      const server = await root.serve();
       expect(await ask(server.address, key)).toMatchObject({ status: 200, body: { model: 'decision-1' } });
       for (const path of [
         '/docs',
@@ -217,16 +184,18 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
         const page = await fetch(`${server.address}${path}`);
         expect([path, page.status, (await page.text()).length > 1_000]).toEqual([path, 200, true]);
       }
-      expect([...server.libraries].filter((path) => !/^\/(cache|lib|lib64|usr\/lib)\//.test(path))).toEqual(
-        [],
-      );
+      expect(
+        [...(await root.librariesIn(server.pid))].filter(
+          (path) => !/^\/(cache|lib|lib64|usr\/lib)\//.test(path),
+        ),
+      ).toEqual([]);
       expect(await server.stop()).toBe(0);
     }
   });
 
   test('serves the console: its pages, and everything by which people sign in', async () => {
     const smtp = await startSmtpReceiver();
-    const server = await serveWith(root, { TDS_SMTP_URL: smtp.url, TDS_MAIL_FROM: 'tds@example.com' });
+    const server = await root.serve([], { TDS_SMTP_URL: smtp.url, TDS_MAIL_FROM: 'tds@example.com' });
     const { address } = server;
 
     const page = await fetch(`${address}/console/sign-in`);
@@ -279,9 +248,21 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
   });
 
   test('answers through node-llama-cpp too, which tries its library in a fork', async () => {
-    const server = await serve(root, '--evaluator', 'llama');
+    const server = await root.serve(['--evaluator', 'llama']);
     expect(await ask(server.address, key)).toMatchObject({ status: 200 });
     expect(await server.stop()).toBe(0);
+  });
+
+  test('loads weights anew, in a trial of its own version, where an upgrade has replaced its file', async () => {
+    const copy = join(root.path, 'data/tds');
+    copyFileSync(join(root.path, 'tds'), copy);
+    const server = await root.serve(['--evaluator', 'llama'], {}, '/data/tds');
+    rmSync(copy);
+    writeFileSync(copy, 'the next version', { mode: 0o755 });
+    const reload = ['model', 'reload', 'decision-1', ...DATA];
+    expect(await root.tds(reload)).toMatchObject({ code: 0 });
+    expect(await server.stop()).toBe(0);
+    rmSync(copy);
   });
 
   test('starts its threads', async () => {
@@ -345,7 +326,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
 
   test('sends traces to a collector', async () => {
     await using receiver = new OtlpReceiver();
-    const server = await serve(root, '--otlp-endpoint', receiver.endpoint);
+    const server = await root.serve(['--otlp-endpoint', receiver.endpoint]);
     expect(await ask(server.address, key)).toMatchObject({ status: 200 });
     expect(await server.stop()).toBe(0);
     expect(receiver.spans.map(({ name }) => name)).toContain('POST /v1/decisions');
@@ -357,7 +338,8 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     writeFileSync(join(root.path, 'data/records.csv'), `id,state\n8812,"${QUESTION.state}"\n`);
     const cases = readFileSync(join(import.meta.dir, '../../src/eval/example-cases.jsonl'));
     writeFileSync(join(root.path, 'data/cases.jsonl'), cases);
-    const server = await serve(root, '--metrics-port', '0');
+    writeFileSync(join(root.path, 'data/labels.jsonl'), ENOUGH_NOULS);
+    const server = await root.serve(['--metrics-port', '0']);
     const json = async (...args: readonly string[]): Promise<unknown> => {
       const { code, stdout, stderr } = await root.tds([...args, '--json', ...DATA]);
       if (code !== 0) throw new Error(`tds ${args.join(' ')}: ${stderr}`);
@@ -428,21 +410,32 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['audit', '--database', 'postgres://tds@127.0.0.1:1/tds'], 1],
       [['audit', '--data', '/data/other'], 0],
       [['audit'], 0],
-      [['decide', '/data/question.json', '--url', server.address, '--key', key], 0],
+      [['decide', '/data/question.json', '--url', server.address], 0],
       [
         [
           ...['decide', '/data/questions.json', '--batch', '/data/records.csv', '--output', '/data/a.csv'],
-          ...['--url', server.address, '--key', key],
+          ...['--url', server.address],
         ],
         0,
       ],
       // Its standard input has ended before it began.
-      [['mcp', '--url', server.address, '--key', key], 0],
+      [['mcp', '--url', server.address], 0],
       [['eval', '/data/cases.jsonl', '--output', '/data/evaluation', '--probes', '1', ...work], 0],
       [
-        ['calibrate', '/data/cases.jsonl', '--work', '/data/evaluation', '--output', '/data/c.json', ...work],
+        [
+          'calibrate',
+          '/data/labels.jsonl',
+          '--work',
+          '/data/evaluation',
+          '--output',
+          '/data/c.json',
+          '--folds',
+          '2',
+        ],
         0,
       ],
+      // Its folder is repaired at the next start.
+      [['calibrate', '/data/cases.jsonl', '--work', '/data/evaluation', ...work], 1],
       // Too few labels for a correction: refused in one sentence.
       [
         [
@@ -462,7 +455,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     const wrong: string[] = [];
     for (const [args, expected] of lines) {
       const data = args.includes('--data') ? [] : DATA;
-      const { code, stderr } = await root.tds([...args, ...data]);
+      const { code, stderr } = await root.tds([...args, ...data], { TDS_API_KEY: key });
       if (code !== expected || stderr.includes('unexpected'))
         wrong.push(`${args.join(' ')}: ${code} ${stderr}`);
     }

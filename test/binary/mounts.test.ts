@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isExecutable } from '../../src/binary/mounts.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const MOUNTINFO = [
   '22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw',
@@ -30,20 +29,16 @@ const CAN_MOUNT =
 
 describe.skipIf(!CAN_MOUNT)('a cache folder on a mount with noexec', () => {
   test('is refused by that name before anything is unpacked', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'tds-noexec-'));
-    try {
-      const script = 'mount -t tmpfs -o noexec,mode=700 tmpfs "$1" && exec "$2" "$3" "$1"';
-      const child = join(import.meta.dir, 'unpack-child.ts');
-      const { stdout, exitCode } = Bun.spawnSync([
-        ...['unshare', '--user', '--map-root-user', '--mount'],
-        ...['sh', '-c', script, 'sh', directory, process.execPath, child],
-      ]);
-      expect(exitCode).not.toBe(0);
-      expect(stdout.toString().trim()).toBe(
-        `${directory} is on a mount with noexec, from which no library can be loaded: mount it without noexec, or name another folder with TDS_CACHE.`,
-      );
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
-    }
+    using directory = temporaryDirectory();
+    const script = 'mount -t tmpfs -o noexec,mode=700 tmpfs "$1" && exec "$2" "$3" "$1"';
+    const child = join(import.meta.dir, 'unpack-child.ts');
+    const { stdout, exitCode } = Bun.spawnSync([
+      ...['unshare', '--user', '--map-root-user', '--mount'],
+      ...['sh', '-c', script, 'sh', directory.path, process.execPath, child],
+    ]);
+    expect(exitCode).not.toBe(0);
+    expect(stdout.toString().trim()).toBe(
+      `${directory.path} is on a mount with noexec, from which no library can be loaded: mount it without noexec, or name another folder with TDS_CACHE.`,
+    );
   });
 });

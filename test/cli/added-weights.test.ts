@@ -2,13 +2,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { copyFileSync, existsSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/engine.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
-import { initializeData, tds } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
+import { firstAsProcess, initializeData, tds, textField } from './support.ts';
 
 /** Each fault of an added model's files gets one sentence with advice, from tds doctor and in the log. */
 
@@ -20,13 +22,15 @@ const good = join(root.path, 'good.gguf');
 const weights = join(root.path, 'added', 'added.gguf');
 const calibration = join(dirname(weights), 'calibration.json');
 let sha256: string;
+let key: string;
+const { command } = firstAsProcess();
 
 beforeAll(async () => {
   await writeTinyModel(good, TINY_MARKERS);
   mkdirSync(dirname(weights));
   copyFileSync(good, weights);
   ({ sha256 } = await verifyWeights(weights));
-  await initializeData(data);
+  key = textField(await initializeData(data), 'key');
   await addModel('decision-2', weights);
 });
 afterEach(() => {
@@ -42,7 +46,9 @@ async function addModel(id: string, path: string): Promise<void> {
 
 /** Resolves with the findings of tds doctor on the added model, and its exit code. */
 async function doctor(): Promise<{ readonly code: number; readonly found: unknown }> {
-  const { code, stdout } = await tds(['doctor', '--json', '--gpu', 'none', '--data', data]);
+  const { code, stdout } = await command([
+    ...['doctor', '--json', '--gpu', 'none', '--model', TINY_WEIGHTS, '--data', data],
+  ]);
   const findings: unknown = JSON.parse(stdout);
   const of_model = (one: { readonly subject?: unknown }) => one.subject === 'weights of decision-2';
   return { code, found: Array.isArray(findings) ? findings.find(of_model) : undefined };
@@ -61,9 +67,9 @@ describe('tds doctor looks at the weights of an added model', () => {
       found: { subject: 'weights of decision-2', state: 'ok', detail },
     });
     rmSync(weights);
-    await tds(['model', 'close', 'decision-2', '--data', data]);
+    await command(['model', 'close', 'decision-2', '--data', data]);
     expect(await doctor()).toMatchObject({ code: 0, found: { state: 'warning' } });
-    await tds(['model', 'open', 'decision-2', '--data', data]);
+    await command(['model', 'open', 'decision-2', '--data', data]);
   });
 
   test('missing', async () => {
@@ -127,6 +133,12 @@ test('a server starts for the others of such models, and its log has the same se
       .split('\n')
       .filter((line) => line.endsWith('}') && line.includes('"step":"model_load"'));
   await eventually(() => lines().length === 2);
+  const statuses = ['decision-1', 'decision-2', 'decision-3'].map(async (model) => {
+    const body = JSON.stringify({ ...SMALL_REQUEST, model });
+    const headers = { authorization: `Bearer ${key}` };
+    return (await fetch(`${server.address}/v1/decisions`, { method: 'POST', headers, body })).status;
+  });
+  expect(await Promise.all(statuses)).toEqual([200, 502, 502]);
   expect(await server.stop()).toBe(0);
   const lineOf = (id: string) => lines().find((line) => line.includes(`"model":"${id}"`));
   expect(lineOf('decision-2')).toContain(

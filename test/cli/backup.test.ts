@@ -1,15 +1,26 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { backUp, backupNames } from '../../db/sqlite/backup.ts';
 import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
 import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
-import { expectRefused, initializeData, tds, tdsJson } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { expectRefused, firstAsProcess, initializeData, tds, withoutRootsRights } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -26,9 +37,10 @@ beforeEach(async () => {
 });
 afterEach(() => root.remove());
 
-const backup = (...flags: string[]) => tds(['backup', file, '--data', data, ...flags]);
-const restore = (...flags: string[]) => tds(['restore', file, '--data', other, ...flags]);
-const organizations = (directory: string) => tdsJson(['org', 'list', '--data', directory]);
+const { command, commandJson } = firstAsProcess();
+const backup = () => command(['backup', file, '--data', data]);
+const restore = () => command(['restore', file, '--data', other]);
+const organizations = (directory: string) => commandJson(['org', 'list', '--data', directory]);
 
 /** The file of the database of a data directory that another schema was put into. */
 function databaseWith(migrations: ReturnType<typeof knownMigrations>): string {
@@ -48,7 +60,7 @@ describe('tds backup', () => {
     expect((await restore()).code).toBe(0);
     expect(statSync(other).mode & 0o777).toBe(0o700);
     expect(await organizations(other)).toEqual(await organizations(data));
-    expect((await tds(['audit', '--data', other])).code).toBe(0);
+    expect((await command(['audit', '--data', other])).code).toBe(0);
   });
 
   test('never overwrites a file', async () => {
@@ -114,7 +126,7 @@ describe('tds restore', () => {
     const server = await startChildServer(data, root.path);
     for (const flags of [[], ['--replace']])
       expectRefused(
-        await tds(['restore', file, '--data', data, ...flags]),
+        await command(['restore', file, '--data', data, ...flags]),
         `Another server is running on ${data}: stop it, or name another directory with --data.`,
       );
     expect(await server.stop()).toBe(0);
@@ -122,7 +134,7 @@ describe('tds restore', () => {
 
   test('refuses to overwrite a database, and with --replace keeps it beside the restored one', async () => {
     await backup();
-    await tdsJson(['org', 'create', 'Later', '--data', data]);
+    await commandJson(['org', 'create', 'Later', '--data', data]);
     const later = await organizations(data);
     other = data;
     expectRefused(
@@ -133,7 +145,7 @@ describe('tds restore', () => {
     // With commits that are still in the log.
     const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
     client.run("UPDATE organizations SET name = 'Latest' WHERE name = 'Later'");
-    const restored = await restore('--replace');
+    const restored = await tds(['restore', file, '--data', data, '--replace']);
     client.close();
     expect(restored.code).toBe(0);
     expect(await organizations(data)).toHaveLength(1);
@@ -162,6 +174,47 @@ describe('tds restore', () => {
     writeFileSync(file, 'a letter');
     expectRefused(await restore(), `${file} is no backup: name a file that "tds backup" wrote.`);
     expect(readdirSync(other)).toEqual(['server.lock']);
+  });
+
+  test('refuses a database that was not closed, whose newest commits are in its log only', async () => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    client.run("UPDATE organizations SET name = 'Latest'");
+    const copy = join(root.path, 'copy');
+    mkdirSync(copy, { mode: 0o700 });
+    for (const name of ['tds.sqlite', 'tds.sqlite-wal']) copyFileSync(join(data, name), join(copy, name));
+    client.close();
+    const link = join(root.path, 'link.sqlite');
+    symlinkSync(join(copy, 'tds.sqlite'), link);
+    for (const path of [join(copy, 'tds.sqlite'), link]) {
+      file = path;
+      expectRefused(
+        await restore(),
+        `${path} has a write-ahead log beside it, which a restore would lose: put both into an empty data directory as tds.sqlite and tds.sqlite-wal, or use "tds backup".`,
+      );
+    }
+    expect(readdirSync(other)).toEqual(['server.lock']);
+    expect(await organizations(copy)).toEqual([expect.objectContaining({ name: 'Latest' })]);
+    // An empty log holds nothing that a restore could lose.
+    const { $client: copied } = openDatabase(join(copy, 'tds.sqlite'));
+    copied.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    file = join(copy, 'tds.sqlite');
+    expect((await restore()).code).toBe(0);
+    copied.close();
+    expect(await organizations(other)).toEqual([expect.objectContaining({ name: 'Latest' })]);
+  });
+
+  test.skipIf(withoutRootsRights === null)('names a file that this user cannot read', async () => {
+    await backup();
+    const refused = () => tds(['restore', file, '--data', other], { within: withoutRootsRights ?? [] });
+    const sentence = () =>
+      `${file} cannot be read (EACCES): give this user the right to read it, and to enter its folders.`;
+    chmodSync(file, 0);
+    expectRefused(await refused(), sentence());
+    const folder = join(root.path, 'closed');
+    mkdirSync(folder, { mode: 0 });
+    file = join(folder, 'backup.sqlite.zst');
+    expectRefused(await refused(), sentence());
+    expect(existsSync(other)).toBe(false);
   });
 
   test.each([
@@ -246,7 +299,7 @@ describe('tds restore', () => {
     const restored = await restore();
     expect(restored).toMatchObject({ code: 0, stderr: '' });
     expect(restored.stdout).toContain('The next start updates it for this version.');
-    expect((await tds(['audit', '--data', other])).code).toBe(0);
+    expect((await command(['audit', '--data', other])).code).toBe(0);
   });
 });
 

@@ -1,30 +1,66 @@
-import { expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkWeights } from '../../src/cli/check-weights.ts';
 import { CommandFailed } from '../../src/cli/command-failed.ts';
-import { temporaryDirectory } from '../native/support/models.ts';
+import { WEIGHTS_TRIAL } from '../../src/cli/weights-trial.ts';
+import { eventually } from '../support/eventually.ts';
 import { rejection } from '../support/rejection.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(120_000);
 
-test.skipIf(process.platform !== 'linux')(
-  'weights whose load does not end are given up at the deadline, with a sentence',
-  async () => {
-    await using directory = await temporaryDirectory();
-    const path = join(directory.path, 'endless.gguf');
-    // Opening it blocks until somebody writes.
-    expect(Bun.spawnSync(['mkfifo', path]).exitCode).toBe(0);
-    const config = { gpu: false, evaluator: 'auto', deterministic: false } as const;
-    const given_up = await rejection(
-      checkWeights(
-        path,
-        { ...config, threads: 'auto', prefixCache: undefined },
-        { is_silent: true, deadline_ms: 3_000 },
-      ),
-    );
+const config = {
+  gpu: false,
+  evaluator: 'auto',
+  deterministic: false,
+  threads: 'auto',
+  prefixCache: undefined,
+} as const;
+
+/** Makes weights whose opening blocks until somebody writes. */
+function endlessWeights(folder: string): string {
+  const path = join(folder, 'endless.gguf');
+  expect(Bun.spawnSync(['mkfifo', path]).exitCode).toBe(0);
+  return path;
+}
+
+/** The process of the trial that this process has started; undefined where there is none. */
+function trialProcess(): number | undefined {
+  const found = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .find((pid) => {
+      try {
+        const [, parent] = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+        const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+        return Number(parent) === process.pid && words.includes(WEIGHTS_TRIAL);
+      } catch {
+        // It has ended meanwhile.
+        return false;
+      }
+    });
+  return found === undefined ? undefined : Number(found);
+}
+
+describe.skipIf(process.platform !== 'linux')('a trial of weights', () => {
+  test('whose load does not end is given up at the deadline, with a sentence', async () => {
+    using directory = temporaryDirectory();
+    const path = endlessWeights(directory.path);
+    const given_up = await rejection(checkWeights(path, config, { is_silent: true, deadline_ms: 3_000 }));
     expect(given_up).toBeInstanceOf(CommandFailed);
     expect(String(given_up)).toEndWith(
       `The model ${path} cannot be served (it had not answered after 3 s): download it again, or give another model.`,
     );
-  },
-);
+  });
+
+  test('that the system ends for lack of memory is no fault of the file', async () => {
+    using directory = temporaryDirectory();
+    const path = endlessWeights(directory.path);
+    const ended = rejection(checkWeights(path, config, { is_silent: true }));
+    await eventually(() => trialProcess() !== undefined);
+    process.kill(trialProcess() ?? 0, 'SIGKILL');
+    expect(String(await ended)).toEndWith(
+      `The model ${path} cannot be served (the process that loaded it was ended by SIGKILL, probably for lack of memory): make room, or give a smaller model.`,
+    );
+  });
+});

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { closeSync, constants, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { MAIN } from '../support/program.ts';
-import { initializeData } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { initializeData, openPipe } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -17,10 +17,7 @@ afterEach(() => root.remove());
 
 /** A pipe whose reader has gone, as `head` goes when it has enough. */
 function closedPipe(): number {
-  const path = join(root.path, 'pipe');
-  if (!Bun.spawnSync(['mkfifo', path]).success) throw new Error('there is no mkfifo');
-  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const writer = openSync(path, constants.O_WRONLY);
+  const { reader, writer } = openPipe(root.path);
   closeSync(reader);
   return writer;
 }

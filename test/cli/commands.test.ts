@@ -1,20 +1,24 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transact } from '../../db/sqlite/connection.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
+import { AccountError } from '../../src/access/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
+import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { secretHash } from '../../src/hashing/secret-hash.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
+import { PaymentProviderFailed } from '../../src/payments/provider.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
-import { TestClock, temporaryDirectory } from '../accounts/support.ts';
-import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
+import { TestClock } from '../accounts/support.ts';
+import { adjustment, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { contextOn } from '../support/context.ts';
 import { MAIN } from '../support/program.ts';
-import { type Finished, field, inProcess, tds, tdsJson, textField } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { field, firstAsProcess, inProcess, tds, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -25,24 +29,16 @@ const KEY = /^sk_svc_[A-Za-z0-9_-]{32}$/;
 let first: unknown;
 
 beforeAll(async () => {
-  first = await tdsJson(['init', '--data', data]);
+  first = await json('init');
 });
 
 afterAll(() => root.remove());
 
-const called = new Set<string>();
-
-/** `tds …`: the first call of each command is a process of its own. */
-function command(args: readonly string[]): Promise<Finished> {
-  const name = args.slice(0, 2).join(' ');
-  if (called.has(name)) return inProcess(args);
-  called.add(name);
-  return tds(args);
-}
+const { command, commandJson } = firstAsProcess();
 
 /** `tds … --data DIR --json` */
 function json(...args: string[]): Promise<unknown> {
-  return tdsJson([...args, '--data', data], command);
+  return commandJson([...args, '--data', data]);
 }
 
 function run(...args: string[]) {
@@ -60,6 +56,7 @@ describe('tds init', () => {
       key_id: expect.stringMatching(/^key_/),
       key: expect.stringMatching(KEY),
     });
+    expect(readdirSync(data)).not.toContain('first-api-key.txt');
     const db = openDataDirectory(data, { create: false });
     expect(
       await new KeyDirectory(new SqliteStore(db).keys, new TestClock()).authenticate(textField(first, 'key')),
@@ -80,19 +77,12 @@ describe('tds init', () => {
   });
 
   test('says so and changes nothing when it was done before', async () => {
-    const again = await tds(['init', '--data', data]);
+    const again = await run('init');
     expect(again).toMatchObject({ code: 0, stderr: '' });
     expect(again.stdout).toContain('already initialised');
     expect(again.stdout).not.toContain('sk_svc_');
-    expect(await tdsJson(['init', '--data', data])).toEqual({ initialized: false });
+    expect(await json('init')).toEqual({ initialized: false });
     expect(await json('key', 'list', '--org', 'My organization')).toHaveLength(1);
-  });
-
-  test('makes one organization when several run at once', async () => {
-    const directory = join(root.path, 'parallel');
-    const results = await Promise.all([1, 2, 3].map(() => tdsJson(['init', '--data', directory])));
-    expect(results.filter((result) => JSON.stringify(result).includes('sk_svc_'))).toHaveLength(1);
-    expect(await tdsJson(['org', 'list', '--data', directory])).toHaveLength(1);
   });
 });
 
@@ -255,6 +245,19 @@ describe('the words of the command line', () => {
     expect(await json('credit', 'pending', 'Refunds')).toEqual([]);
   });
 
+  test('what is entered by hand is entered once with one --entry, and no other has its id', async () => {
+    await json('org', 'create', 'Entries');
+    const entry = ['--entry', 'entry_0123456789abcdef'];
+    for (let round = 0; round < 2; round += 1)
+      expect(await json('org', 'credit', 'Entries', '25', ...entry)).toMatchObject({
+        paid_micros: 25_000_000,
+      });
+    expect((await run('credit', 'refund', 'Entries', '25', ...entry)).stderr).toContain(
+      'in the books already',
+    );
+    expect(await run('credit', 'refund', 'Entries', '25', '--entry', 'pay_1')).toMatchObject({ code: 2 });
+  });
+
   test('credit events, assign and dismiss', async () => {
     const organization_id = textField(await json('org', 'create', 'Events'), 'id');
     const [first = '', second = ''] = ['txn_1', 'txn_2'].map((id) =>
@@ -262,15 +265,22 @@ describe('the words of the command line', () => {
     );
     const db = openDataDirectory(data, { create: false });
     const context = contextOn(db);
-    for (const body of [first, second]) {
+    const [refund = '', more = ''] = ['adj_1', 'adj_2'].map((id) =>
+      adjustment('adjustment.created', { id, currency_code: 'EUR' }),
+    );
+    for (const body of [first, second, refund, more]) {
       const call = sign(body);
       await handleWebhook(context, paddleProvider(SETTINGS), Buffer.from(call.body), call.signature);
     }
     db.$client.close();
-    expect(await json('credit', 'events')).toMatchObject([
-      { outcome: 'unresolved', amount_micros: 25_000_000 },
-      { outcome: 'unresolved', amount_micros: 25_000_000 },
-    ]);
+    const events = await json('credit', 'events');
+    expect(events).toBeArrayOfSize(4);
+    for (const body of [first, second])
+      expect(events).toContainEqual(
+        expect.objectContaining({
+          ...{ event_id: eventId(body), outcome: 'unresolved', amount_micros: 25_000_000 },
+        }),
+      );
     expect(await json('credit', 'assign', eventId(first), 'Events')).toMatchObject({
       outcome: 'assigned',
       organization_id,
@@ -278,9 +288,22 @@ describe('the words of the command line', () => {
     expect(await json('credit', 'history', 'Events', '--limit', '1')).toMatchObject([
       { kind: 'tier_change' },
     ]);
-    expect(await json('credit', 'dismiss', eventId(second))).toMatchObject({ outcome: 'dismissed' });
+    const assigned = [refund, more].map((body) => run('credit', 'assign', eventId(body), 'Events', '20'));
+    expect((await Promise.all(assigned)).map(({ stdout }) => stdout)).toEqual([
+      expect.stringContaining('was applied to'),
+      expect.stringContaining('moves nothing yet: it waits'),
+    ]);
+    for (const body of [second, more])
+      expect(await json('credit', 'dismiss', eventId(body))).toMatchObject({ outcome: 'dismissed' });
+    expect(await json('credit', 'pending', 'Events')).toEqual([]);
     expect(await json('credit', 'events')).toEqual([]);
-    expect(await json('credit', 'events', '--all')).toHaveLength(2);
+    expect(await json('credit', 'events', '--all')).toHaveLength(4);
+    const own = await json('credit', 'events', 'Events');
+    expect(own).toContainEqual(expect.objectContaining({ event_id: eventId(first) }));
+    const cut = await run('credit', 'events', '--all', '--limit', '1', '--json');
+    expect(JSON.parse(cut.stdout)).toHaveLength(1);
+    expect(cut.stderr).toContain('Older events were left out');
+    expect(await run('credit', 'events', '--all', '--limit', '4')).toMatchObject({ code: 0, stderr: '' });
   });
 
   test('model list', async () => {
@@ -317,7 +340,7 @@ describe('the words of the command line', () => {
       });
     }
     expect((await run('org', 'suspend', 'Suspended')).stdout).toBe(
-      'Suspended is suspended: running servers refuse its keys within a minute.\n',
+      'Suspended is suspended: the server on the data refuses its keys at once, other nodes within a minute.\n',
     );
     expect(await json('org', 'list')).toContainEqual(
       expect.objectContaining({ name: 'Suspended', suspended_at_ms: expect.any(Number) }),
@@ -460,37 +483,39 @@ describe('owners and members', () => {
     expect(stranger).toMatchObject({ code: 1, stderr: 'tds: There is no such project.\n' });
   });
 
-  test('init --owner makes the first organization the personal one of its first user', async () => {
+  test('init with an owner, also of a variable, makes the first organization the personal one of its first user', async () => {
     const directory = join(root.path, 'owned');
-    const created = await tdsJson(['init', '--data', directory, '--owner', 'Ada.L@example.com']);
-    expect(await tdsJson(['user', 'list', '--data', directory])).toMatchObject([
+    const env = { TDS_OWNER: 'Ada.L@example.com' };
+    const { stdout } = await command(['init', '--data', directory, '--json'], { env });
+    const created: unknown = JSON.parse(stdout);
+    expect(await commandJson(['user', 'list', '--data', directory])).toMatchObject([
       { id: textField(created, 'owner_user_id'), email: 'ada.l@example.com', name: 'Ada.L' },
     ]);
-    expect(await tdsJson(['org', 'list', '--data', directory])).toMatchObject([
+    expect(await commandJson(['org', 'list', '--data', directory])).toMatchObject([
       { id: textField(created, 'organization_id'), name: 'My organization', credit_micros: 25_000_000 },
     ]);
     const organization = textField(created, 'organization_id');
-    expect(await tdsJson(['member', 'list', organization, '--data', directory])).toMatchObject([
+    expect(await commandJson(['member', 'list', organization, '--data', directory])).toMatchObject([
       { role: 'owner' },
     ]);
   });
 
   test('init --owner with an address that is none fills nothing', async () => {
     const directory = join(root.path, 'no-address');
-    const refused = await tds(['init', '--data', directory, '--owner', 'ada']);
-    expect(refused).toMatchObject({ code: 1, stderr: 'tds: This is not an email address.\n' });
-    expect(await tdsJson(['org', 'list', '--data', directory])).toEqual([]);
+    const refused = await command(['init', '--data', directory, '--owner', 'ada']);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('not an email address') });
+    expect(existsSync(directory)).toBe(false);
   });
 
   test('init on a terminal asks for the owner, again when it is no address, and takes none for an answer', async () => {
     const asked = await initOnTerminal('asked', ['ada\n', 'ada@example.com\n']);
     expect(asked.printed).toContain('This is not an email address.');
-    expect(await tdsJson(['user', 'list', '--data', asked.directory])).toMatchObject([
+    expect(await commandJson(['user', 'list', '--data', asked.directory])).toMatchObject([
       { email: 'ada@example.com' },
     ]);
     const none = await initOnTerminal('none-given', ['\n']);
     expect(none.printed).toContain('It has no owner yet');
-    expect(await tdsJson(['user', 'list', '--data', none.directory])).toEqual([]);
+    expect(await commandJson(['user', 'list', '--data', none.directory])).toEqual([]);
   });
 });
 
@@ -517,9 +542,9 @@ async function initOnTerminal(name: string, answers: readonly string[]) {
 describe('the catalog', () => {
   const catalog = join(root.path, 'catalog');
   const model = (...words: string[]) => command(['model', ...words, '--data', catalog]);
-  const models = () => tdsJson(['model', 'list', '--data', catalog], command);
+  const models = () => commandJson(['model', 'list', '--data', catalog]);
   beforeAll(async () => {
-    await tdsJson(['init', '--data', catalog]);
+    await commandJson(['init', '--data', catalog]);
   });
 
   test('model add: it is coming soon, and no engine answers for it, so it cannot be opened', async () => {
@@ -713,7 +738,7 @@ describe('tds usage export', () => {
 
   test('a prune that is stopped says so, also by its exit code, and keeps what it has not rolled up', async () => {
     const directory = join(root.path, 'stopped');
-    const created = await tdsJson(['init', '--data', directory]);
+    const created = await commandJson(['init', '--data', directory]);
     const db = openDataDirectory(directory, { create: false });
     // Batches that take far longer than the signal.
     const requests = 100_000;
@@ -760,13 +785,13 @@ describe('tds usage export', () => {
 describe('tds audit', () => {
   test('exits with 0 on sound books and with 1 when a balance is not what the ledger says', async () => {
     const directory = join(root.path, 'audit');
-    await tdsJson(['init', '--data', directory]);
-    expect(await tds(['audit', '--data', directory])).toMatchObject({ code: 0, stderr: '' });
+    await commandJson(['init', '--data', directory]);
+    expect(await command(['audit', '--data', directory])).toMatchObject({ code: 0, stderr: '' });
     const db = openDataDirectory(directory, { create: false });
     db.$client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
     db.$client.close();
-    expect(await tds(['audit', '--data', directory])).toMatchObject({ code: 1 });
-    const report = await tds(['audit', '--data', directory, '--json']);
+    expect(await command(['audit', '--data', directory])).toMatchObject({ code: 1 });
+    const report = await command(['audit', '--data', directory, '--json']);
     expect(report.code).toBe(1);
     expect(JSON.parse(report.stdout)).toMatchObject({ ok: false });
   });
@@ -775,18 +800,18 @@ describe('tds audit', () => {
 describe('an organization without an owner', () => {
   test('is a warning of the audit, which exits with 0, until it has one', async () => {
     const directory = join(root.path, 'ownerless');
-    const organization_id = textField(await tdsJson(['init', '--data', directory]), 'organization_id');
-    const report = await tds(['audit', '--data', directory]);
+    const organization_id = textField(await commandJson(['init', '--data', directory]), 'organization_id');
+    const report = await command(['audit', '--data', directory]);
     expect(report).toMatchObject({ code: 0, stderr: '' });
     expect(report.stdout).toContain('warn organization_has_owner');
     expect(report.stdout).toContain('The audit is clean.');
-    expect(await tdsJson(['audit', '--data', directory])).toMatchObject({
+    expect(await commandJson(['audit', '--data', directory])).toMatchObject({
       ok: true,
       warnings: [{ name: 'organization_has_owner', violations: [{ organization_id }] }],
     });
-    await tdsJson(['user', 'create', 'ada@example.com', 'Ada', '--data', directory]);
-    await tdsJson(['member', 'add', organization_id, 'ada@example.com', 'owner', '--data', directory]);
-    const clean = await tds(['audit', '--data', directory]);
+    await commandJson(['user', 'create', 'ada@example.com', 'Ada', '--data', directory]);
+    await commandJson(['member', 'add', organization_id, 'ada@example.com', 'owner', '--data', directory]);
+    const clean = await command(['audit', '--data', directory]);
     expect(clean.code).toBe(0);
     expect(clean.stdout).not.toContain('warn');
   });
@@ -930,9 +955,21 @@ describe('failures are one sentence on standard error', () => {
     expect(misused.stderr).toContain("unknown option '--jsn'");
   });
 
+  test('a payment provider that fails is told with its reason, which only the operator can mend', async () => {
+    let told = '';
+    const program = createProgram((text) => {
+      told += text;
+    });
+    program.command('fail').action(() => {
+      const cause = new PaymentProviderFailed('It refused the checkout.');
+      throw new AccountError('payment_provider_failed', undefined, { cause });
+    });
+    expect([await runCommandLine(program, ['fail']), told]).toEqual([1, 'tds: It refused the checkout.\n']);
+  });
+
   test('no command writes a secret to standard error or keeps it in the data', async () => {
     const key = textField(first, 'key');
-    const misused = await tds(['key', 'revoke', 'key_none', '--data', data]);
+    const misused = await run('key', 'revoke', 'key_none');
     expect(misused.stderr).not.toContain(key);
     for (const name of readdirSync(data)) {
       expect(readFileSync(join(data, name)).includes(key)).toBe(false);

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryDirectory } from '../accounts/support.ts';
-import { tds } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { firstAsProcess, tds } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -13,6 +13,7 @@ const PADDLE = {
   TDS_PADDLE_PRODUCT_ID: 'pro_1',
 };
 
+const { command } = firstAsProcess();
 let root: ReturnType<typeof temporaryDirectory>;
 let path: string;
 beforeEach(() => {
@@ -34,7 +35,7 @@ describe('tds config', () => {
     ];
     const env = { ...PADDLE, TDS_HOST: '127.0.0.2', TDS_CONFIG: path };
     const args = ['config', '--port', '9000'];
-    const { code, stdout, stderr } = await tds(args, { env });
+    const { code, stdout, stderr } = await command(args, { env });
     expect({ code, stderr }).toEqual({ code: 0, stderr: shadowed.map((line) => `tds: ${line}\n`).join('') });
     const cells = new Map(
       stdout.split('\n').map((line) => [line.split(' ')[0], line.split(/ {2,}/).slice(1)]),
@@ -44,7 +45,7 @@ describe('tds config', () => {
     expect(cells.get('model.queue_limit')).toEqual(['7', `line 5 of ${path}`]);
     expect(cells.get('model.evaluation_timeout')).toEqual(['-', 'default']);
     expect(cells.get('paddle.api_key')).toEqual(['********', 'TDS_PADDLE_API_KEY']);
-    const json = await tds([...args, '--json'], { env });
+    const json = await command([...args, '--json'], { env });
     expect(stdout + json.stdout).not.toContain(SECRET);
     const { config_file, settings, warnings } = JSON.parse(json.stdout);
     expect({ config_file, warnings }).toEqual({ config_file: path, warnings: shadowed });
@@ -75,13 +76,13 @@ describe('tds config', () => {
     'with %s says so in one sentence, with the exit code after which systemd starts nothing again',
     async (_, text, env, words) => {
       write(text);
-      const { code, stdout, stderr } = await tds(['config', '--config', path], { env });
+      const { code, stdout, stderr } = await command(['config', '--config', path], { env });
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
       expect(stderr).toMatch(/^tds: [^\n]+\n$/);
       expect(stderr).toContain(words);
       expect(stderr).not.toContain(SECRET);
       expect(
-        await tds(['serve', '--init', '--data', join(root.path, 'data'), '--config', path], { env }),
+        await command(['serve', '--init', '--data', join(root.path, 'data'), '--config', path], { env }),
       ).toMatchObject({ code: 2, stderr });
       expect(readdirSync(root.path)).toEqual(['tds.toml']);
     },
@@ -90,7 +91,7 @@ describe('tds config', () => {
   test('warns of variables that are no settings, and of secrets that everybody can read', async () => {
     write('[client]\nkey = "sk_svc_hunter2"\n');
     chmodSync(path, 0o644);
-    const { code, stderr } = await tds(['config', '--config', path], { env: { TDS_PROT: '80' } });
+    const { code, stderr } = await command(['config', '--config', path], { env: { TDS_PROT: '80' } });
     expect(code).toBe(0);
     expect(stderr).toBe(
       `tds: ${path} holds secrets that every user can read: run "chmod o-r ${path}".\ntds: The variable TDS_PROT is no setting: it changes nothing.\n`,
@@ -99,12 +100,12 @@ describe('tds config', () => {
 
   test('does not warn of the folder that an executable unpacks itself to, which is no setting', async () => {
     const env = { TDS_CACHE: join(root.path, 'cache') };
-    expect(await tds(['config'], { env })).toMatchObject({ code: 0, stderr: '' });
+    expect(await command(['config'], { env })).toMatchObject({ code: 0, stderr: '' });
   });
 
   test('--example is printed where the settings are wrong, too', async () => {
     write('broken');
-    const { code, stdout } = await tds(['config', '--example', '--config', path]);
+    const { code, stdout } = await command(['config', '--example', '--config', path]);
     expect(code).toBe(0);
     expect(stdout).toContain('#queue_limit = 512');
   });
@@ -114,8 +115,8 @@ describe('every command takes the file', () => {
   test('the data directory of a command on data', async () => {
     const data = join(root.path, 'elsewhere');
     write(`[data]\ndirectory = ${JSON.stringify(data)}\n`);
-    expect((await tds(['init', '--config', path])).stdout).toContain(`Initialised ${data}.`);
-    expect(await tds(['org', 'list', '--config', path])).toMatchObject({ code: 0, stderr: '' });
+    expect((await command(['init', '--config', path])).stdout).toContain(`Initialised ${data}.`);
+    expect(await command(['org', 'list', '--config', path])).toMatchObject({ code: 0, stderr: '' });
   });
 
   test.each([
@@ -126,10 +127,13 @@ describe('every command takes the file', () => {
   ])('the model of tds %s', async (name, args) => {
     write('[model]\npath = "nowhere.gguf"\ngpu = "none"\n');
     const all = [...args, '--config', path, ...(name === 'doctor' ? ['--data', root.path] : [])];
-    const question = '{"state": "a", "questions": {"q": {"type": "noul", "instructions": "b"}}}';
+    const question =
+      '{"model": "decision-1", "state": "a", "questions": {"q": {"type": "noul", "instructions": "b"}}}';
     const { code, stdout, stderr } = await tds(all, { cwd: root.path, stdin: question });
     expect(code).toBe(1);
     expect(stdout + stderr).toContain('nowhere.gguf');
+    const is_other = stderr.includes("nowhere.gguf answers in place of the file's model");
+    expect(is_other).toBe(name === 'decide --local');
   });
 
   test('the service that tds decide asks', async () => {
@@ -146,7 +150,7 @@ describe('every command takes the file', () => {
   test('and a command whose settings are wrong does nothing', async () => {
     write('[server]\nprot = 1\n');
     const data = join(root.path, 'data');
-    expect(await tds(['init', '--data', data, '--config', path])).toMatchObject({ code: 2, stdout: '' });
+    expect(await command(['init', '--data', data, '--config', path])).toMatchObject({ code: 2, stdout: '' });
     expect(readdirSync(root.path)).toEqual(['tds.toml']);
   });
 });

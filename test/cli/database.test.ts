@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { copiedTables } from '../../db/copied-tables.ts';
@@ -14,13 +14,20 @@ import { apiKeys } from '../../db/sqlite/schema.ts';
 import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import { consoleSecret as secretOfDirectory } from '../../src/console/people/secret.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { usageOf } from '../ledger/support.ts';
 import { copyInto } from '../support/copied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, sharedPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { MAIN } from '../support/program.ts';
-import { expectRefused, initializeData, tds, tdsJson, textField } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import {
+  expectRefused,
+  firstAsProcess,
+  initializeData,
+  tds,
+  textField,
+  withoutRootsRights,
+} from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -45,7 +52,8 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     root.remove();
   });
 
-  const copy = (from = data, to = postgres.url) => tds(['database', 'copy', from, to]);
+  const { command, commandJson } = firstAsProcess();
+  const copy = (from = data, to = postgres.url) => command(['database', 'copy', from, to]);
   const place = async () => `postgres://127.0.0.1:${(await sharedPostgres()).port}/${postgres.name}`;
 
   /** Resolves with true if no table but `program_versions` has a row. */
@@ -81,7 +89,14 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
 
   test('moves a box to PostgreSQL, and back', async () => {
     serveRequests(10);
-    const { code, stdout, stderr } = await tds(['database', 'copy', 'sqlite:', postgres.url, '--data', data]);
+    const { code, stdout, stderr } = await command([
+      'database',
+      'copy',
+      'sqlite:',
+      postgres.url,
+      '--data',
+      data,
+    ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('Released 1 holds that the last service left open.\n');
     expect(stdout).toEndWith(`${data} is as it was: start the service on PostgreSQL from now on.\n`);
@@ -89,12 +104,12 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     expect((await db.select().from(ledgerEntries)).filter(({ kind }) => kind === 'hold')).toHaveLength(10);
     const back = join(root.path, 'back');
     expect((await copy(postgres.url, `sqlite:${back}`)).code).toBe(0);
-    expect((await tds(['audit', '--data', back])).code).toBe(0);
+    expect((await command(['audit', '--data', back])).code).toBe(0);
     const list = ['org', 'list'];
     const [listed, ...copies] = [
-      await tdsJson([...list, '--data', data]),
-      await tdsJson([...list, '--data', back]),
-      await tdsJson([...list, '--database', postgres.url]),
+      await commandJson([...list, '--data', data]),
+      await commandJson([...list, '--data', back]),
+      await commandJson([...list, '--database', postgres.url]),
     ];
     expect(copies).toEqual([listed, listed]);
   });
@@ -106,6 +121,30 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     const back = join(root.path, 'back');
     expect((await copy(postgres.url, back)).code).toBe(0);
     expect(secretOfDirectory(back)).toBe(secret);
+  });
+
+  test('is refused where the target has another secret of the console, and copies nothing', async () => {
+    const secret = secretOfDirectory(data);
+    await bringUpToDate(db);
+    const own = await secretOfNodes(db);
+    const ends = 'which would end all sessions and make second factors unusable';
+    expectRefused(
+      await copy(),
+      `The target has a console secret of its own, ${ends}: run "DELETE FROM service_secrets WHERE name = 'console'" on it.`,
+    );
+    expect(await isEmpty()).toBe(true);
+    await db.execute(sql`DELETE FROM service_secrets WHERE name = 'console'`);
+    expect((await copy()).code).toBe(0);
+    expect(await secretOfNodes(db)).toBe(secret);
+    const back = join(root.path, 'back');
+    mkdirSync(back, { mode: 0o700 });
+    secretOfDirectory(back, own);
+    expectRefused(
+      await copy(postgres.url, back),
+      `The target has a console secret of its own, ${ends}: move ${join(back, 'console-secret')} away.`,
+    );
+    expect(secretOfDirectory(back)).toBe(own);
+    expect(existsSync(join(back, 'tds.sqlite'))).toBe(false);
   });
 
   test('mixes nothing into data that is there', async () => {
@@ -123,7 +162,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
   test('is refused beside a service on either side', async () => {
     const unclaim = lockDataDirectory(data);
     expectRefused(
-      await copy(),
+      await tds(['database', 'copy', data, postgres.url]),
       `Another server is running on ${data}: stop it, or name another directory with --data.`,
     );
     unclaim();
@@ -156,6 +195,18 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     expect([existsSync(none), existsSync(other)]).toEqual([false, false]);
   });
 
+  test.skipIf(withoutRootsRights === null)(
+    'takes data that this user cannot read for no missing data',
+    async () => {
+      chmodSync(data, 0);
+      expectRefused(
+        await tds(['database', 'copy', data, postgres.url], { within: withoutRootsRights ?? [] }),
+        `The data directory ${data} cannot be written (EACCES): give this user the right to write it or name another with --data.`,
+      );
+      chmodSync(data, 0o700);
+    },
+  );
+
   test('is refused with holds that nobody has ended in PostgreSQL', async () => {
     serveRequests(1);
     const opened = openDatabase(join(data, 'tds.sqlite'));
@@ -174,9 +225,22 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     opened.$client.close();
     expectRefused(
       await copy(),
-      'The audit of the source finds a violation (balance_equals_ledger): run "tds audit" on it first.',
+      'The audit of the source finds a violation (balance_equals_ledger), whose rows "tds audit" names: keep this database and its backups, and see Backups in OPERATIONS.md.',
     );
     expect(await isEmpty()).toBe(true);
+  });
+
+  test('that is refused leaves no files of a new database, and those that were there', async () => {
+    expect((await copy()).code).toBe(0);
+    await db.execute(sql`UPDATE organizations SET credit_micros = credit_micros + 1`);
+    const [made, empty] = [join(root.path, 'made'), join(root.path, 'empty')];
+    mkdirSync(empty, { mode: 0o700 });
+    writeFileSync(join(empty, 'note'), 'mine');
+    const before = readdirSync(data).toSorted();
+    for (const target of [made, empty, data]) expect((await copy(postgres.url, target)).code).toBe(1);
+    expect(existsSync(made)).toBe(false);
+    expect(readdirSync(empty).toSorted()).toEqual(['note', 'server.lock']);
+    expect(readdirSync(data).toSorted()).toEqual(before);
   });
 
   test('leaves a target empty that refuses a row, or counts another sum', async () => {

@@ -3,7 +3,10 @@ import { SMALL_REQUEST } from '../support/requests.ts';
 import { expectRefused, inProcess, tds } from './support.ts';
 
 const decide = (url: string) =>
-  tds(['decide', '-', '--url', url, '--key', 'sk_svc_x'], { stdin: JSON.stringify(SMALL_REQUEST) });
+  tds(['decide', '-', '--url', url], {
+    env: { TDS_API_KEY: 'sk_svc_x' },
+    stdin: JSON.stringify(SMALL_REQUEST),
+  });
 
 test.each([307, 308])(
   'a record is sent to the address that was named, and by a %d to no other',

@@ -2,12 +2,17 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compilerPath } from '../../native/addon/build.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
-import { tds } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
+import { firstAsProcess, tds } from './support.ts';
 
 // The addon may have to be built for a GPU's libraries first.
 setDefaultTimeout(180_000);
+
+const { command } = firstAsProcess();
+/** For those that are about something else than the weights. */
+const ON_TINY = ['--gpu', 'none', '--model', TINY_WEIGHTS];
 
 interface Doctor {
   readonly code: number;
@@ -15,13 +20,9 @@ interface Doctor {
 }
 
 async function doctor(...args: string[]): Promise<Doctor> {
-  const root = temporaryDirectory();
-  try {
-    const { code, stdout } = await tds(['doctor', '--json', '--data', join(root.path, 'data'), ...args]);
-    return { code, findings: JSON.parse(stdout) };
-  } finally {
-    root.remove();
-  }
+  using root = temporaryDirectory();
+  const { code, stdout } = await command(['doctor', '--json', '--data', join(root.path, 'data'), ...args]);
+  return { code, findings: JSON.parse(stdout) };
 }
 
 const IS_LINUX = process.platform === 'linux';
@@ -82,34 +83,25 @@ test.skipIf(
     process.arch !== 'x64' ||
     (await Bun.file('/proc/driver/nvidia/version').exists()),
 )('a GPU that is asked for and cannot be used is broken, with what it lacks, and not served on', async () => {
-  const { code, findings } = await doctor('--gpu', 'cuda');
+  using root = temporaryDirectory();
+  const on_gpu = ['--gpu', 'cuda', '--data', join(root.path, 'data'), '--port', '0'];
+  const { code, stdout } = await tds(['doctor', '--json', ...on_gpu]);
   expect(code).toBe(1);
-  expect(findings).toContainEqual(
+  expect(JSON.parse(stdout)).toContainEqual(
     found('device', 'broken', compilerPath() === undefined ? /cuda/ : /lib(cudart|cublas|cuda)\.so/),
   );
-  const root = temporaryDirectory();
-  const refused = await tds([
-    'serve',
-    '--init',
-    '--gpu',
-    'cuda',
-    '--port',
-    '0',
-    '--data',
-    join(root.path, 'data'),
-  ]);
+  const refused = await tds(['serve', '--init', ...on_gpu]);
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr.trimEnd().split('\n').at(-1)).toMatch(
     /^tds: (There is no GPU to be used: |node-llama-cpp ships no binary for cuda ).+$/,
   );
-  root.remove();
 });
 
 test('a port is free, taken by another program, or taken while a server runs on the data', async () => {
-  const root = temporaryDirectory();
+  using root = temporaryDirectory();
   const data = join(root.path, 'data');
   const other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } });
-  const taken = ['--gpu', 'none', '--port', String(other.port)];
+  const taken = [...ON_TINY, '--port', String(other.port)];
   const sentence = new RegExp(`^Port ${other.port} is taken: stop the program .+, or choose .+ --port\\.$`);
   const broken = await doctor(...taken);
   expect(broken.code).toBe(1);
@@ -117,19 +109,16 @@ test('a port is free, taken by another program, or taken while a server runs on 
   other.stop(true);
   expect((await doctor(...taken)).findings).toContainEqual(found('port', 'ok', / is free$/));
   // TEST-NET-1 is no address of this machine.
-  const foreign = await doctor('--gpu', 'none', '--host', '192.0.2.1', '--port', '0');
+  const foreign = await doctor(...ON_TINY, '--host', '192.0.2.1', '--port', '0');
   expect(foreign.findings).toContainEqual(found('port', 'broken', /cannot be listened on \(E\w+\): choose/));
 
   const server = await startChildServer(data, root.path);
-  const own = ['--gpu', 'none', '--data', data, '--port', new URL(server.address).port];
-  const found_own = await doctor(...own);
+  const own = [...ON_TINY, '--port', new URL(server.address).port];
+  const found_own = await doctor(...own, '--data', data);
   expect(found_own.findings).toContainEqual(found('port', 'ok', / is taken, and a server runs on /));
   // Another process has the port.
-  expect((await doctor(...own.slice(0, 2), ...own.slice(4))).findings).toContainEqual(
-    found('port', 'broken', / is taken: /),
-  );
+  expect((await doctor(...own)).findings).toContainEqual(found('port', 'broken', / is taken: /));
   expect(await server.stop()).toBe(0);
-  root.remove();
 });
 
 test.each([
@@ -140,18 +129,17 @@ test.each([
 ])(
   'a data directory that is %s is broken before the first start, which refuses it alike',
   async (_, name) => {
-    const root = temporaryDirectory();
+    using root = temporaryDirectory();
     mkdirSync(join(root.path, 'open'));
     chmodSync(join(root.path, 'open'), 0o777);
     writeFileSync(join(root.path, 'file'), '');
     symlinkSync(join(root.path, 'loop'), join(root.path, 'loop'));
     const data = join(root.path, name);
-    const { code, findings } = await doctor('--gpu', 'none', '--port', '0', '--data', data);
-    const served = await tds(['serve', '--init', '--gpu', 'none', '--port', '0', '--data', data]);
+    const { code, findings } = await doctor(...ON_TINY, '--port', '0', '--data', data);
+    const served = await command(['serve', '--init', '--port', '0', '--data', data]);
     expect([code, served.code]).toEqual([1, 1]);
     const detail = served.stderr.replace(/^tds: |\n$/g, '');
     expect(findings).toContainEqual({ subject: 'data', state: 'broken', detail });
-    root.remove();
   },
 );
 

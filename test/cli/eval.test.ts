@@ -1,28 +1,42 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Value } from '@sinclair/typebox/value';
 import { Calibration } from '../../native/engine.ts';
+import { projectFile } from '../../src/files/project-root.ts';
+import { ENOUGH_NOULS } from '../eval/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
+import { finished } from '../support/finished.ts';
 import { MAIN } from '../support/program.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { expectRefused, firstAsProcess } from './support.ts';
 
 // Each command is a process that loads a model, on cores that may be shared.
 setDefaultTimeout(120_000);
 
 const EXAMPLE = new URL('../../src/eval/example-cases.jsonl', import.meta.url).pathname;
 
-let directory: string;
+const root = temporaryDirectory();
+const directory = root.path;
 let model: string;
+/** The example with its questions so often that every type has enough labels for a temperature. */
+let labels: string;
 /** The first evaluation, uninterrupted; its scores are in the folder `whole`. */
 let whole: Awaited<ReturnType<typeof run>>;
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'tds-eval-'));
   model = await newModel('model');
+  labels = join(directory, 'labels.jsonl');
+  const records = (await readFile(EXAMPLE, 'utf8')).trimEnd().split('\n');
+  await writeFile(labels, records.map((record) => `${often(record)}\n`).join(''));
   whole = await run('eval', EXAMPLE, '--model', model, '--output', 'whole');
 });
-afterAll(() => rm(directory, { recursive: true, force: true }));
+afterAll(() => root.remove());
+
+function often(record: string): string {
+  const { questions, ...others } = JSON.parse(record);
+  return JSON.stringify({ ...others, questions: Array.from({ length: 15 }, () => questions).flat() });
+}
 
 /** A generated model in a folder of its own; another seed is another model. */
 async function newModel(name: string, seed = 1): Promise<string> {
@@ -39,11 +53,9 @@ function start(...args: readonly string[]) {
   });
 }
 
-async function run(...args: readonly string[]) {
-  const child = start(...args);
-  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-  return { code: await child.exited, stdout, stderr };
-}
+const { command } = firstAsProcess();
+const run = (...args: readonly string[]) =>
+  command([...args, '--gpu', 'none', '--threads', '1'], { cwd: directory });
 
 /** The scores that are kept in a folder, without how long they took. */
 async function scoresIn(output: string, name: string): Promise<string> {
@@ -170,14 +182,14 @@ describe('tds eval', () => {
 describe('tds calibrate', () => {
   test('fits both modes, and what it writes beside the weights is what eval then applies', async () => {
     const own = await newModel('calibrated');
-    const { code, stdout } = await run('calibrate', EXAMPLE, '--model', own, '--work', 'fit');
+    const { code, stdout } = await run('calibrate', labels, '--model', own, '--work', 'fit');
     expect(code).toBe(0);
     expect(stdout).toContain('Mode fast');
     expect(stdout).toContain('Mode consistent');
     const written: unknown = JSON.parse(await readFile(join(dirname(own), 'calibration.json'), 'utf8'));
     expect(Value.Check(Calibration, written)).toBe(true);
     const report = JSON.parse(
-      (await run('eval', EXAMPLE, '--model', own, '--output', 'fit', '--json')).stdout,
+      (await run('eval', labels, '--model', own, '--output', 'fit', '--probes', '0', '--json')).stdout,
     );
     const likelihood = (results: typeof report.uncalibrated) =>
       results.types.map((group: typeof report) => group.metrics.negative_log_likelihood.value);
@@ -195,18 +207,71 @@ describe('tds calibrate', () => {
     expect(refused.stderr).toContain('other weights');
   });
 
+  test('leaves the temperatures of types with too few labels as they are, and says which', async () => {
+    const own = await newModel('kept');
+    const path = join(dirname(own), 'calibration.json');
+    const temperatures = async () => Value.Decode(Calibration, await Bun.file(path).json()).temperatures;
+    expect((await run('calibrate', labels, '--model', own, '--work', 'kept')).code).toBe(0);
+    const present = await temperatures();
+    const nouls = join(directory, 'nouls.jsonl');
+    await writeFile(nouls, ENOUGH_NOULS);
+    const { code, stdout } = await run('calibrate', nouls, '--model', own, '--work', 'kept');
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      'Types with fewer than 100 labels, whose temperatures stay as they are: choice, score.\n',
+    );
+    const now = await temperatures();
+    for (const mode of ['fast', 'consistent'] as const) {
+      const { noul: refitted, ...others } = now[mode];
+      const { noul: before, ...kept } = present[mode];
+      expect(others).toEqual(kept);
+      expect(refitted).not.toBe(before);
+    }
+    const few = await run('calibrate', EXAMPLE, '--model', own, '--work', 'kept');
+    expect(few).toMatchObject({ code: 1, stdout: '' });
+    expect(few.stderr).toEndWith(
+      'tds: No type of question has 100 labels, so the calibration stays as it is: give more.\n',
+    );
+    expect(await temperatures()).toEqual(now);
+  });
+
   test('--output names another file, and the weights stay as they are', async () => {
     const { code } = await run(
-      ...['calibrate', EXAMPLE, '--model', model, '--work', 'whole', '--output', 'elsewhere.json'],
+      ...['calibrate', labels, '--model', model, '--work', 'whole', '--output', 'elsewhere.json'],
     );
     expect(code).toBe(0);
     expect(await readdir(dirname(model))).toEqual(['tiny.gguf']);
     expect(Value.Check(Calibration, await Bun.file(join(directory, 'elsewhere.json')).json())).toBe(true);
   });
 
+  test('of the weights in an executable is refused before it asks: the next start would put the shipped file back', async () => {
+    const unpacked = join(directory, 'unpacked');
+    await cp(dirname(dirname(MAIN)), unpacked, { recursive: true });
+    await writeFile(join(unpacked, 'package.json'), '{}');
+    await writeFile(join(unpacked, 'build.json'), '{}');
+    await symlink(projectFile('node_modules'), join(unpacked, 'node_modules'));
+    const weights = 'native/models/decision-1';
+    await mkdir(join(unpacked, weights), { recursive: true });
+    for (const name of await readdir(projectFile(weights))) {
+      await symlink(projectFile(join(weights, name)), join(unpacked, weights, name));
+    }
+    const child = Bun.spawn(
+      [
+        ...[process.execPath, join(unpacked, 'src/main.js'), 'calibrate', EXAMPLE, '--work', 'never'],
+        ...['--evaluator', 'llama', '--gpu', 'none', '--threads', '1'],
+      ],
+      { cwd: directory, stdout: 'pipe', stderr: 'pipe' },
+    );
+    expectRefused(
+      await finished(child),
+      'The embedded weights keep no other calibration than theirs: copy their folder, and calibrate and serve the copy with --model, or name a file with --output.',
+    );
+    expect(await readdir(directory)).not.toContain('never');
+  });
+
   test('a broken calibration beside the weights does not keep a new one from being fitted', async () => {
     const own = await newModel('broken');
     await writeFile(join(dirname(own), 'calibration.json'), '{}');
-    expect((await run('calibrate', EXAMPLE, '--model', own, '--work', 'broken')).code).toBe(0);
+    expect((await run('calibrate', labels, '--model', own, '--work', 'broken')).code).toBe(0);
   });
 });

@@ -1,23 +1,24 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import { expectRefused, tds } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { expectRefused, firstAsProcess, tds } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
+const { command } = firstAsProcess();
+
 test('an address in the data directory that this user cannot read is not taken for no service', async () => {
-  const root = temporaryDirectory();
+  using root = temporaryDirectory();
   const path = join(root.path, 'service-url.txt');
   mkdirSync(path);
   expectRefused(
-    await tds(['health', '--data', root.path]),
+    await command(['health', '--data', root.path]),
     `${path} cannot be read (EISDIR): run this as the service's user, or name the address with --url.`,
   );
-  root.remove();
 });
 
 describe('of a service by its address', () => {
@@ -27,11 +28,22 @@ describe('of a service by its address', () => {
   });
   afterAll(() => service.close());
 
-  const health = (...flags: string[]) => tds(['health', '--url', service.server.address, ...flags]);
+  const health = (...flags: string[]) => command(['health', '--url', service.server.address, ...flags]);
 
   test('that is ready: one word and exit code 0', async () => {
     expect(await health()).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
     expect(await health('--live')).toEqual({ code: 0, stdout: 'ok\n', stderr: '' });
+  });
+
+  test('that runs beside a wrong file of settings: it answers, with a warning', async () => {
+    using root = temporaryDirectory();
+    const path = join(root.path, 'tds.toml');
+    writeFileSync(path, '[serer]\n');
+    expect(await health('--live', '--config', path)).toEqual({
+      code: 0,
+      stdout: 'ok\n',
+      stderr: `tds: Line 1 of ${path}: there is no section [serer]; "tds config --example" shows all that there are. It is not used here.\n`,
+    });
   });
 
   test('that no proxy of the environment can reach', async () => {
@@ -49,11 +61,11 @@ describe('of a service by its address', () => {
   test('that is another program, is nowhere, or is no address', async () => {
     using other = Bun.serve({ port: 0, fetch: () => new Response('hello') });
     const url = other.url.origin;
-    expectRefused(await tds(['health', '--url', url]), `${url}/readyz is not answered by this service.`);
+    expectRefused(await command(['health', '--url', url]), `${url}/readyz is not answered by this service.`);
     await other.stop(true);
-    expectRefused(await tds(['health', '--url', url]), `There is no answer from ${url}/readyz.`);
+    expectRefused(await command(['health', '--url', url]), `There is no answer from ${url}/readyz.`);
     expectRefused(
-      await tds(['health', '--url', 'tds.example']),
+      await command(['health', '--url', 'tds.example']),
       'tds.example is no address: name one such as http://127.0.0.1:8080.',
     );
   });
@@ -72,10 +84,9 @@ describe('of the service that runs on a data directory', () => {
         ...['--host', '0.0.0.0'],
         ...['--tls-cert', certificate, '--tls-key', key],
       ]);
-      expect(await tds(['health', '--data', data])).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
-      process.kill(server.pid, 'SIGKILL');
-      await server.stop();
-      const gone = await tds(['health', '--data', data]);
+      expect(await command(['health', '--data', data])).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
+      await server.kill();
+      const gone = await command(['health', '--data', data]);
       expect(gone.code).toBe(1);
       expect(gone.stderr).toStartWith('tds: There is no answer from https://0.0.0.0:');
     },
@@ -87,7 +98,7 @@ describe('of the service that runs on a data directory', () => {
     expect(existsSync(join(data, 'service-url.txt'))).toBe(true);
     expect(await server.stop()).toBe(0);
     expectRefused(
-      await tds(['health', '--data', data]),
+      await command(['health', '--data', data]),
       `No service runs on ${data}: start it, or name its address with --url.`,
     );
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { grafanaDashboard } from '../../src/cli/grafana-dashboard.ts';
 import { readConfigFile } from '../../src/config/config-file.ts';
 import { settingOf } from '../../src/config/settings.ts';
-import { expectRefused, inProcess, tds } from './support.ts';
+import { expectRefused, firstAsProcess } from './support.ts';
 
 /** A program that is on every machine, where the unit can see it. */
 const EXECUTABLE = ['--executable', '/usr/bin/env'];
@@ -17,9 +17,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const install = (...args: readonly string[]) => tds(['install', ...args, '--output', directory]);
-/** The same in this process. */
-const installHere = (...args: readonly string[]) => inProcess(['install', ...args, '--output', directory]);
+const { command } = firstAsProcess();
+const install = (...args: readonly string[]) => command(['install', ...args, '--output', directory]);
 /** The settings of the file that was written, as a start reads them. */
 const settings = () => {
   const path = join(directory, 'tds.toml');
@@ -80,7 +79,7 @@ describe('tds install --systemd', () => {
   });
 
   test('names PostgreSQL in the unit and the init, without the password, which is for a file of root', async () => {
-    const { code, stdout } = await tds(['install', '--systemd', ...EXECUTABLE, '--output', directory], {
+    const { code, stdout } = await command(['install', '--systemd', ...EXECUTABLE, '--output', directory], {
       env: { TDS_DATABASE: 'postgres://tds:secret@db.example.com:5432/tds?sslmode=require&path=/run' },
     });
     expect(code).toBe(0);
@@ -90,7 +89,7 @@ describe('tds install --systemd', () => {
     // PostgreSQL's own.
     expect(settings()).not.toHaveProperty(['backup.every']);
     expect(unit).toContain('\nEnvironmentFile=-/etc/tds.env\n');
-    expect(stdout).toContain('put TDS_DATABASE_PASSWORD=... into /etc/tds.env, of mode 600\n');
+    expect(stdout).toContain("put TDS_DATABASE_PASSWORD='...' into /etc/tds.env, of mode 600\n");
     expect(stdout).toContain(
       ` --property=EnvironmentFile=-/etc/tds.env --setenv=TDS_CACHE=/var/cache/tds /usr/bin/env init --config /etc/tds.toml\n`,
     );
@@ -120,7 +119,7 @@ describe('tds install --systemd', () => {
     'refuses data in %s, which the unit would hide from the service',
     async (data) => {
       expectRefused(
-        await installHere('--systemd', ...EXECUTABLE, '--data', data),
+        await install('--systemd', ...EXECUTABLE, '--data', data),
         `The unit hides ${data} from the service: name another directory with --data, such as /var/lib/tds.`,
       );
       expect(readdirSync(directory)).toEqual([]);
@@ -133,7 +132,7 @@ describe('tds install --systemd', () => {
     ['--executable', '/opt/my programs/tds'],
     ['--backup-directory', '/srv/my backups'],
   ])('refuses a value that would mean something else to systemd: %s %j', async (option, value) => {
-    const { code, stderr } = await installHere('--systemd', ...EXECUTABLE, option, value);
+    const { code, stderr } = await install('--systemd', ...EXECUTABLE, option, value);
     expect(code).toBe(1);
     expect(stderr).toStartWith(`tds: "${value}" cannot be written into a file of settings: choose one of`);
     expect(readdirSync(directory)).toEqual([]);
@@ -142,7 +141,7 @@ describe('tds install --systemd', () => {
   test('says lines that a shell can run, wherever the files were written', async () => {
     const folder = join(directory, "a 'b' c");
     mkdirSync(folder);
-    const { stdout } = await tds(['install', '--systemd', ...EXECUTABLE, '--output', folder]);
+    const { stdout } = await command(['install', '--systemd', ...EXECUTABLE, '--output', folder]);
     const [, line = ''] =
       /^ {2}(install -m 644 .*) \/etc\/systemd\/system\/tds\.service$/m.exec(stdout) ?? [];
     const installed = Bun.spawnSync(['sh', '-c', `${line} ${join(directory, 'installed')}`]);
@@ -158,8 +157,17 @@ test('tds install --caddy writes a proxy for the domain, in front of the port', 
   const { code, stdout } = await install('--caddy', '--domain', 'd.example.com', '--port', '9000');
   expect(code).toBe(0);
   // Without it the console's cookies are not Secure, and mailed links lead past the proxy.
-  expect(stdout).toContain('  TDS_PUBLIC_URL=https://d.example.com\n');
-  expect(stdout).toContain('  TDS_CLIENT_ADDRESS_HEADER=X-Forwarded-For\n');
+  expect(stdout).toContain('under [server] in /etc/tds.toml,');
+  const advised = [
+    '  client_address_header = "X-Forwarded-For"\n',
+    '  public_url = "https://d.example.com"\n',
+  ];
+  for (const line of advised) expect(stdout).toContain(line);
+  writeFileSync(join(directory, 'tds.toml'), ['[server]\n', ...advised].join(''));
+  expect(settings()).toEqual({
+    'server.client_address_header': 'X-Forwarded-For',
+    'server.public_url': 'https://d.example.com',
+  });
   const text = written('Caddyfile');
   expect(text).toContain('\nd.example.com {\n');
   expect(text).toContain('\treverse_proxy 127.0.0.1:9000 {\n');
@@ -173,7 +181,7 @@ test.each([
   ['0.0.0.0', '127.0.0.1:8080'],
   ['10.0.0.5', '10.0.0.5:8080'],
 ])('tds install --caddy reaches a service that listens on %s at %s', async (host, upstream) => {
-  expect((await installHere('--caddy', '--domain', 'd.example.com', '--host', host)).code).toBe(0);
+  expect((await install('--caddy', '--domain', 'd.example.com', '--host', host)).code).toBe(0);
   expect(written('Caddyfile')).toContain(`\treverse_proxy ${upstream} {\n`);
 });
 

@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
-import { initializeData, tds, tdsJson, textField } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { firstAsProcess, initializeData, tds, textField } from './support.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
 const root = temporaryDirectory();
 const data = join(root.path, 'data');
+const { command, commandJson } = firstAsProcess();
 let server: ChildServer;
 beforeAll(async () => {
   await initializeData(data);
@@ -22,23 +25,65 @@ afterAll(async () => {
 test('a key that is rotated without an overlap is refused by the running service with the next request, and the new one answered', async () => {
   const { key, key_id } = await createdKey('Rotated');
   expect(await statusOf(key)).toBe(200);
-  const rotated = await tdsJson(['key', 'rotate', key_id, '--overlap', 'none', '--data', data]);
+  const rotated = await commandJson(['key', 'rotate', key_id, '--overlap', 'none', '--data', data]);
   expect(await statusOf(key)).toBe(401);
   expect(await statusOf(textField(rotated, 'key'))).toBe(200);
+});
+
+/** Does the work while the server hangs. */
+async function whileItHangs<T>(work: () => Promise<T>): Promise<T> {
+  server.signal('SIGSTOP');
+  try {
+    return await work();
+  } finally {
+    server.signal('SIGCONT');
+  }
+}
+
+test('a service that hangs keeps no new key back, and holds no command up', async () => {
+  const [rotated, revoked] = [await createdKey('Hanging'), await createdKey('Waiting')];
+  let printed = '';
+  const reading = await whileItHangs(async () => {
+    const words = ['key', 'rotate', rotated.key_id, '--overlap', 'none', '--data', data];
+    const { stdout } = Bun.spawn([process.execPath, MAIN, ...words], { stdout: 'pipe' });
+    const read = async () => {
+      for await (const text of stdout.pipeThrough(new TextDecoderStream())) printed += text;
+    };
+    const ended = read();
+    await eventually(() => printed.includes('It is shown only this once.'));
+    return { ended };
+  });
+  await reading.ended;
+  expect(printed).toContain('is revoked. The service on');
+  const { stdout } = await whileItHangs(() => tds(['key', 'revoke', revoked.key_id, '--data', data]));
+  expect(stdout).toContain(`No service was reached on ${data}`);
+});
+
+test('keys of an organization that is suspended are refused by the running service with the next request', async () => {
+  const made = await commandJson(['org', 'create', 'Flood', '--data', data]);
+  const project = textField(made, 'default_project_id');
+  // "Default" remains the name of one project.
+  await commandJson(['project', 'rename', project, 'Flooded', '--data', data]);
+  // Lookups of organizations that have paid nothing are not kept.
+  await commandJson(['org', 'credit', 'Flood', '25', '--data', data]);
+  const { key } = await createdKey('Flooding', project);
+  expect(await statusOf(key)).toBe(200);
+  await commandJson(['org', 'suspend', 'Flood', '--data', data]);
+  expect(await statusOf(key)).toBe(401);
 });
 
 test('a key that is revoked is refused by the running service with the next request, and the command says what others need', async () => {
   const { key, key_id } = await createdKey('Revoked');
   // Read once, so that the service knows the key for a minute.
   expect(await statusOf(key)).toBe(200);
-  const { code, stdout, stderr } = await tds(['key', 'revoke', key_id, '--data', data]);
+  const { code, stdout, stderr } = await command(['key', 'revoke', key_id, '--data', data]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(
     `The service on ${data} refuses it from now on; other nodes do within 60 seconds.\n`,
   );
   expect(await statusOf(key)).toBe(401);
   await server.stop();
-  const again = await tds(['key', 'revoke', key_id, '--data', data]);
+  const again = await command(['key', 'revoke', key_id, '--data', data]);
   expect(again.stdout).toContain(
     `No service was reached on ${data}; those elsewhere refuse it within 60 seconds.\n`,
   );
@@ -52,7 +97,10 @@ async function statusOf(key: string): Promise<number> {
   return response.status;
 }
 
-async function createdKey(name: string): Promise<{ readonly key: string; readonly key_id: string }> {
-  const created = await tdsJson(['key', 'create', 'Default', name, '--data', data]);
+async function createdKey(
+  name: string,
+  project = 'Default',
+): Promise<{ readonly key: string; readonly key_id: string }> {
+  const created = await commandJson(['key', 'create', project, name, '--data', data]);
   return { key: textField(created, 'key'), key_id: textField(created, 'id') };
 }

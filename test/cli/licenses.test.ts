@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { dependencies } from '../../package.json' with { type: 'json' };
 import type { LicensedPart } from '../../src/program/licenses.ts';
-import { tds } from './support.ts';
+import { inProcess, tds } from './support.ts';
 
 test('tds licenses has every dependency with its version and a text, the weights and the engine', async () => {
   const { code, stdout, stderr } = await tds(['licenses', '--json']);
@@ -22,7 +22,7 @@ test('tds licenses has every dependency with its version and a text, the weights
 });
 
 test('its text has every part, and equal licenses once', async () => {
-  const [{ stdout }, json] = await Promise.all([tds(['licenses']), tds(['licenses', '--json'])]);
+  const [{ stdout }, json] = await Promise.all([inProcess(['licenses']), inProcess(['licenses', '--json'])]);
   const parts: readonly LicensedPart[] = JSON.parse(json.stdout);
   const headings = stdout.split('\n').filter((line) => line.startsWith('==== '));
   expect(headings.sort()).toEqual(parts.map(({ name, license }) => `==== ${name} (${license})`).sort());

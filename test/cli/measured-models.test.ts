@@ -4,13 +4,15 @@ import { join } from 'node:path';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import type { Results } from '../../src/eval/report.ts';
 import type { Question, QuestionType } from '../../src/questions/question.ts';
+import { ENOUGH_NOULS } from '../eval/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { loadOnCpu, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { loadOnCpu, TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { shiftEntry, tuningOf, vectorEntry } from '../tuning/strong-tuning.ts';
 import { answering, type Behaviour, TestMember } from '../upstreams/support.ts';
 import { asLlamaServer } from '../upstreams/token-servers.ts';
-import { expectRefused, field, initializeData, tds, tdsJson } from './support.ts';
+import { expectRefused, field, firstAsProcess, initializeData } from './support.ts';
 
 setDefaultTimeout(4 * MODEL_TEST_TIMEOUT_MS);
 
@@ -18,27 +20,25 @@ const CASES = new URL('../../src/eval/example-cases.jsonl', import.meta.url).pat
 const CPU = ['--gpu', 'none', '--threads', '1'];
 const listOf = (model: string) => answering(200, JSON.stringify({ data: [{ id: model, created: 7 }] }));
 
-let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
-let data: string;
-let chat: string;
-let markers: string;
+const directory = temporaryDirectory();
+const data = join(directory.path, 'data');
+const chat = join(directory.path, 'chat.gguf');
+const markers = join(directory.path, 'markers.gguf');
+const labels = join(directory.path, 'labels.jsonl');
 let evaluator: PlanEvaluator;
 let tokens: TestMember;
 let decisions: TestMember;
 beforeAll(async () => {
-  directory = await temporaryDirectory();
-  data = join(directory.path, 'data');
-  chat = join(directory.path, 'chat.gguf');
-  markers = join(directory.path, 'markers.gguf');
   await writeTinyModel(chat, { ...TINY_CHAT, context_tokens: 4_096 });
   await writeTinyModel(markers, TINY_MARKERS);
+  await writeFile(labels, ENOUGH_NOULS);
   const loaded = await loadOnCpu(chat);
   evaluator = loaded.evaluator;
   tokens = await TestMember.start();
   tokens.behaviour = asLlamaServer({ evaluator, texts: loaded.facts.vocabulary.texts });
   tokens.onList = listOf('first');
   decisions = await TestMember.start();
-  decisions.behaviour = firstIsLikelier;
+  decisions.behaviour = deciding(false);
   decisions.onList = listOf('first');
   await initializeData(data);
 });
@@ -46,35 +46,42 @@ afterAll(async () => {
   await tokens.kill();
   await decisions.kill();
   await evaluator.close();
-  await directory[Symbol.asyncDispose]();
+  directory.remove();
 });
 
-/** A server of decisions to which the first of all options is always the likeliest. */
-const firstIsLikelier: Behaviour = ({ body }, response) => {
-  const { questions } = JSON.parse(body);
-  const answers = Object.entries<{ type: string; criteria: object }>(questions ?? {}).map(([id, asked]) => {
-    if (asked.type === 'noul') return [id, { type: 'noul', noul: 0.6 }] as const;
-    const names =
-      asked.type === 'score' ? Object.keys([...Object.values(asked.criteria)]) : Object.keys(asked.criteria);
-    const rest = 1 / (names.length + 1);
-    const shares = names.map((name, index) => [name, index === 0 ? 2 * rest : rest] as const);
-    const probabilities = Object.fromEntries(shares);
-    if (asked.type === 'choice') return [id, { type: 'choice', choice: names[0], probabilities }] as const;
-    const score = shares.reduce((sum, [, share], level) => sum + share * level, 0);
-    return [id, { type: 'score', score, probabilities }] as const;
-  });
-  response.end(
-    JSON.stringify({ answers: Object.fromEntries(answers), usage: { input_tokens: 11, output_tokens: 0 } }),
-  );
-};
+/** A server of decisions to which the first of all options is always the likeliest, or certain. */
+const deciding =
+  (isCertain: boolean): Behaviour =>
+  ({ body }, response) => {
+    const { questions } = JSON.parse(body);
+    const answers = Object.entries<{ type: string; criteria: object }>(questions ?? {}).map(([id, asked]) => {
+      if (asked.type === 'noul') return [id, { type: 'noul', noul: isCertain ? 1 : 0.6 }] as const;
+      const names =
+        asked.type === 'score'
+          ? Object.keys([...Object.values(asked.criteria)])
+          : Object.keys(asked.criteria);
+      const rest = isCertain ? 0 : 1 / (names.length + 1);
+      const shares = names.map(
+        (name, index) => [name, index === 0 ? 1 - rest * (names.length - 1) : rest] as const,
+      );
+      const probabilities = Object.fromEntries(shares);
+      if (asked.type === 'choice') return [id, { type: 'choice', choice: names[0], probabilities }] as const;
+      const score = shares.reduce((sum, [, share], level) => sum + share * level, 0);
+      return [id, { type: 'score', score, probabilities }] as const;
+    });
+    response.end(
+      JSON.stringify({ answers: Object.fromEntries(answers), usage: { input_tokens: 11, output_tokens: 0 } }),
+    );
+  };
 
-const model = (...words: string[]) => tds(['model', ...words, '--data', data, ...CPU]);
+const { command, commandJson } = firstAsProcess();
+const model = (...words: string[]) => command(['model', ...words, '--data', data, ...CPU]);
 async function modelOf(id: string): Promise<unknown> {
-  const models = await tdsJson(['model', 'list', '--data', data]);
+  const models = await commandJson(['model', 'list', '--data', data]);
   return (Array.isArray(models) ? models : []).find((one) => field(one, 'id') === id);
 }
 async function report(id: string, output: string) {
-  const { code, stdout, stderr } = await tds(
+  const { code, stdout, stderr } = await command(
     ['eval', CASES, '--model', id, '--data', data, '--output', output, '--probes', '0', '--json', ...CPU],
     { cwd: directory.path },
   );
@@ -104,7 +111,9 @@ function lampTuning(
   return tuningOf(facts, [shiftEntry(LAMP, shift)], { model: model_id });
 }
 const calibrate = (id: string, work: string) =>
-  tds(['calibrate', CASES, '--model', id, '--data', data, '--work', work, ...CPU], { cwd: directory.path });
+  command(['calibrate', labels, '--model', id, '--data', data, '--work', work, ...CPU], {
+    cwd: directory.path,
+  });
 
 describe('tds model add --protocol llama-server', () => {
   test('needs the vocabulary by which plans are made, which a server of decisions does not', async () => {
@@ -143,7 +152,7 @@ describe('tds model add --protocol llama-server', () => {
         },
       },
     });
-    const findings = await tdsJson(['doctor', '--data', data, '--gpu', 'none']);
+    const findings = await commandJson(['doctor', '--data', data, '--gpu', 'none', '--model', markers]);
     expect(findings).toContainEqual({
       subject: 'upstreams of tokens',
       state: 'ok',
@@ -194,12 +203,12 @@ describe('tds eval and tds calibrate --model ID', () => {
     };
     // The order with a lamp is in the cases once.
     expect(right(yes) - right(no)).toBeCloseTo(1);
-    for (const [deed, command] of [
+    for (const [deed, words] of [
       ['calibrate', ['calibrate', CASES, '--work', 'by-id']],
       ['tune', ['tune', CASES, '--work', 'by-id', '--output', 'again.tuning']],
     ] as const) {
       expectRefused(
-        await tds([...command, '--model', 'lamp-yes', '--data', data, ...CPU], { cwd: directory.path }),
+        await command([...words, '--model', 'lamp-yes', '--data', data, ...CPU], { cwd: directory.path }),
         `lamp-yes is a tuned model: ${deed} its base instead.`,
       );
     }
@@ -255,6 +264,36 @@ describe('tds eval and tds calibrate --model ID', () => {
       upstream().onList = listOf('first');
     },
   );
+
+  test('and tds tune fit a server that is certain of all that it answers, from one folder', async () => {
+    const refund = { type: 'noul', instructions: 'Is a refund asked for?' };
+    const team = { type: 'choice', instructions: 'Which team?', criteria: { sales: null, billing: null } };
+    const records = Array.from({ length: 120 }, (_, index) => ({
+      src: 'shop',
+      state: `Order ${index}.`,
+      questions: [
+        { ...refund, answer: index % 6 === 0 },
+        { ...team, answer: index % 6 === 0 ? 'sales' : 'billing' },
+      ],
+    }));
+    const cases = join(directory.path, 'certain.jsonl');
+    await writeFile(cases, records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+    const certain = await TestMember.start();
+    certain.behaviour = deciding(true);
+    certain.onList = listOf('certain');
+    expect(await model('add', 'certain', '--upstream', certain.address, '--price', '1')).toMatchObject({
+      code: 0,
+    });
+    const words = [cases, '--model', 'certain', '--data', data, ...CPU];
+    const run = (...more: string[]) => command([...more, ...words], { cwd: directory.path });
+    expect(await run('eval', '--output', 'certain', '--probes', '0')).toMatchObject({ code: 0 });
+    expect(await run('calibrate', '--work', 'certain')).toMatchObject({ code: 0 });
+    expect(await run('tune', '--work', 'certain', '--output', 'certain.tuning')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('with 2 corrections'),
+    });
+    await certain.kill();
+  });
 
   test('say in one sentence that no upstream answers', async () => {
     await tokens.kill();

@@ -3,15 +3,16 @@ import { copyFileSync, readFileSync, renameSync, statSync, writeFileSync } from 
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { verifyWeights } from '../../native/engine.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { withMetadata, writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
+import type { Finished } from '../support/finished.ts';
 import { canInspect } from '../support/process-files.ts';
 import { ALL_TYPES, SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
-import { type Finished, field, tds, tdsJson } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { field, firstAsProcess, tds } from './support.ts';
 
 setDefaultTimeout(3 * MODEL_TEST_TIMEOUT_MS);
 
@@ -58,8 +59,10 @@ function put(path: string): void {
   renameSync(`${served}.new`, served);
 }
 
-const reload = (id: string, ...words: string[]): Promise<Finished> =>
-  tds(['model', 'reload', id, ...words, ...ON_CPU, '--data', data]);
+const { command, commandJson } = firstAsProcess();
+const reloadWords = (id: string, words: readonly string[] = []) =>
+  ['model', 'reload', id, ...words, ...ON_CPU, '--data', data] as const;
+const reload = (id: string, ...words: string[]) => command(reloadWords(id, words));
 
 const SWAPPED = (id: string) => ({ code: 0, stdout: `${id} is answered for by the new weights.\n` });
 
@@ -105,7 +108,7 @@ async function warm(model: string): Promise<void> {
 }
 
 const row = async () => {
-  const all = await tdsJson(['model', 'list', '--data', data]);
+  const all = await commandJson(['model', 'list', '--data', data]);
   return Array.isArray(all) ? all.find((each) => field(each, 'id') === 'decision-2') : undefined;
 };
 
@@ -198,7 +201,7 @@ describe('tds model reload', () => {
   test('two at once, and one of another model: all are done, and the last file is served', async () => {
     put(first);
     const { result, fast } = await under('decision-2', () =>
-      Promise.all([reload('decision-2'), reload('decision-2'), reload('decision-1')]),
+      Promise.all(['decision-2', 'decision-2', 'decision-1'].map((id) => tds(reloadWords(id)))),
     );
     expect(result).toMatchObject([SWAPPED('decision-2'), SWAPPED('decision-2'), SWAPPED('decision-1')]);
     expect(fast).not.toContain('502');
@@ -251,7 +254,7 @@ describe('a server that ends', () => {
       const { finished } = await reloading('decision-2', '--weights', second);
       // Any moment is as good as another: the kill may come before, during or after the swap.
       await Bun.sleep(pause_ms);
-      process.kill(server.pid, 'SIGKILL');
+      server.signal('SIGKILL');
       const { code, stderr } = await finished;
       const weights = field(await row(), 'weights');
       if (code === 1) expect(stderr).toContain('ended before it had loaded decision-2');
@@ -276,14 +279,14 @@ describe('a server that ends', () => {
 
   test('without a server the weights are checked by the command, and the next start takes them', async () => {
     put(second);
-    const { code, stdout } = await reload('decision-2');
+    const { code, stdout } = await tds(reloadWords('decision-2'));
     expect([code, stdout]).toEqual([
       0,
       'The weights of decision-2 are good, and the next load takes them.\n',
     ]);
     expect(await row()).toMatchObject({ weights_sha256: (await verifyWeights(second)).sha256 });
     put(chat);
-    const { code: refused, stderr } = await reload('decision-2');
+    const { code: refused, stderr } = await tds(reloadWords('decision-2'));
     expect(refused).toBe(1);
     expect(stderr).toContain('was added for markers-v1');
     put(second);

@@ -1,21 +1,20 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { Reloader } from '../../src/cli/reload.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { systemClock } from '../../src/time/clock.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { sign } from '../payments/paddle-calls.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
-import { type ChildServer, startChildServer } from '../support/child-server.ts';
+import { ChildServer, startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { metricIn } from '../support/metrics.ts';
 import { RecordedLog } from '../support/problems.ts';
-import { MAIN } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { field } from './support.ts';
 
 setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
@@ -68,7 +67,7 @@ const WAITS = 'a changed setting waits for a restart';
 async function reload(server: ChildServer, text: string, message = DONE): Promise<void> {
   const before = lines(server, message).length;
   write(text);
-  process.kill(server.pid, 'SIGHUP');
+  server.signal('SIGHUP');
   await eventually(() => lines(server, message).length !== before);
 }
 
@@ -156,9 +155,11 @@ test('SIGHUP applies the floor of the free disk and the idle time of models', as
   const floor = (megabytes: number) => `[data]\ndisk_floor = ${megabytes}\n`;
   const server = await start(`${floor(1)}[metrics]\nport = 0\n`);
   const readyz = async () => (await fetch(`${server.address}/readyz`)).json();
-  const metrics_url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
   const loaded = async () =>
-    metricIn(await (await fetch(metrics_url)).text(), 'tds_model_ready{model="decision-1",mode="fast"}');
+    metricIn(
+      await (await fetch(server.metrics_url)).text(),
+      'tds_model_ready{model="decision-1",mode="fast"}',
+    );
   expect(await readyz()).toMatchObject({ status: 'ready' });
   expect(await loaded()).toBe(1);
   await reload(server, `${floor(1_000_000_000)}[metrics]\nport = 0\n[model]\nidle_unload = 1\n`);
@@ -238,6 +239,30 @@ test.skipIf(!hasOpenssl)(
   },
 );
 
+test('SIGHUP opens a log file that was moved away again, also where the settings are wrong', async () => {
+  const log = join(root.path, 'tds.log');
+  const setting = `[log]\nfile = "${log}"\n`;
+  const server = await start(setting);
+  renameSync(log, `${log}.moved`);
+  write(`${setting}mystery = 1\n`);
+  server.signal('SIGHUP');
+  await eventually(() => existsSync(log) && readFileSync(log, 'utf8').includes(WRONG));
+  expect(await server.stop()).toBe(0);
+});
+
+test('SIGHUP while it starts ends no start, and reads the settings again after it', async () => {
+  write('[log]\nlevel = "error"\n');
+  const env = { ...process.env, TDS_MYSTERY: '1' };
+  const server = new ChildServer(join(root.path, 'data'), ['--init', '--config', path], { env });
+  started.push(server);
+  await eventually(() => server.output().includes('TDS_MYSTERY'));
+  write('[log]\nlevel = "info"\n');
+  server.signal('SIGHUP');
+  await server.ready();
+  await eventually(() => lines(server, DONE).length === 1);
+  expect(await server.stop()).toBe(0);
+});
+
 /** The name in the certificate that a new connection gets. */
 async function servedName({ address }: ChildServer): Promise<unknown> {
   const { hostname, port } = new URL(address);
@@ -251,32 +276,10 @@ async function servedName({ address }: ChildServer): Promise<unknown> {
 }
 
 test('when its terminal is closed, the service stops as by Ctrl-C, instead of going on unseen', async () => {
-  let printed = '';
-  const announced = Promise.withResolvers<void>();
-  const command = [
-    'serve',
-    '--port',
-    '0',
-    '--gpu',
-    'none',
-    '--threads',
-    '1',
-    '--data',
-    join(root.path, 'data'),
-  ];
-  const child = Bun.spawn([process.execPath, MAIN, ...command], {
-    terminal: {
-      cols: 2_000,
-      data(_terminal, bytes) {
-        printed += new TextDecoder().decode(bytes);
-        if (printed.includes('curl -s')) announced.resolve();
-      },
-    },
-  });
-  await Promise.race([announced.promise, child.exited]);
-  child.terminal?.close();
-  child.kill('SIGHUP');
-  expect(await child.exited).toBe(0);
+  await using server = await new ChildServer(join(root.path, 'data'), [], { stdout: 'terminal' }).ready();
+  server.closeTerminal();
+  server.signal('SIGHUP');
+  expect(await server.ended()).toBe(0);
 });
 
 test('an unexpected failure is reported with its cause, and quotes nothing', async () => {
@@ -285,7 +288,8 @@ test('an unexpected failure is reported with its cause, and quotes nothing', asy
   const reloader = new Reloader([], () => {
     throw new TypeError('hunter2');
   });
-  reloader.start(recorded.log, problems, () => Promise.resolve());
+  const nothing = () => Promise.resolve();
+  reloader.start({ log: recorded.log, problems, reopenLog: nothing, change: nothing });
   reloader.reload();
   await eventually(() => recorded.text.includes(WRONG));
   expect(await recorded.problems()).toMatchObject([

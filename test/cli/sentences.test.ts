@@ -12,19 +12,23 @@ import { organizations } from '../../db/sqlite/schema.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/engine.ts';
 import { clockWarning } from '../../src/cli/clock-check.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { finished } from '../support/finished.ts';
 import { MAIN } from '../support/program.ts';
-import { expectRefused, type Finished, initializeData, tds } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
+import { expectRefused, firstAsProcess, initializeData, tds } from './support.ts';
 
 /** Every common fault of operation gets one sentence with advice. */
 
 setDefaultTimeout(120_000);
 
-const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1', '--log-level', 'silent'];
+const ON_TINY = ['--gpu', 'none', '--model', TINY_WEIGHTS];
+const SERVE = ['serve', '--port', '0', ...ON_TINY, '--threads', '1', '--log-level', 'silent'];
 const PAGE_BYTES = 4_096;
 
+const { command } = firstAsProcess();
 let root: ReturnType<typeof temporaryDirectory>;
 let data: string;
 let database: string;
@@ -38,10 +42,11 @@ afterEach(() => root.remove());
 
 const serve = (...flags: string[]) => tds([...SERVE, '--data', data, ...flags]);
 
-async function finding(subject: string, ...flags: string[]): Promise<unknown> {
-  const { stdout } = await tds(['doctor', '--json', '--gpu', 'none', '--data', data, ...flags]);
-  const findings: unknown = JSON.parse(stdout);
-  return Array.isArray(findings) ? findings.find((one) => one.subject === subject) : undefined;
+/** The findings of tds doctor, by their subjects. */
+async function findings(...flags: string[]): Promise<ReadonlyMap<string, unknown>> {
+  const { stdout } = await command(['doctor', '--json', ...ON_TINY, '--data', data, ...flags]);
+  const all: readonly { readonly subject: string }[] = JSON.parse(stdout);
+  return new Map(all.map((one) => [one.subject, one]));
 }
 
 describe('a damaged database', () => {
@@ -70,7 +75,7 @@ describe('a damaged database', () => {
       'The database is damaged, so that no backup was made of it: restore an earlier one with "tds restore FILE --replace".',
     );
     expect(existsSync(join(root.path, 'a.zst'))).toBe(false);
-    expect(await finding('data')).toMatchObject({ state: 'broken' });
+    expect((await findings()).get('data')).toMatchObject({ state: 'broken' });
   });
 
   test('that was cut short', async () => {
@@ -154,21 +159,14 @@ test.each([
 
 test('too few file descriptors', async () => {
   const line = 'ulimit -n 64; exec "$0" "$@"';
-  const limited = async (...args: string[]): Promise<Finished> => {
-    const child = Bun.spawn(['sh', '-c', line, process.execPath, MAIN, ...args], {
-      stdout: 'pipe',
-      stderr: 'pipe',
-    });
-    const [stdout, stderr] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ]);
-    return { code: await child.exited, stdout, stderr };
-  };
+  const limited = (...args: string[]) =>
+    finished(
+      Bun.spawn(['sh', '-c', line, process.execPath, MAIN, ...args], { stdout: 'pipe', stderr: 'pipe' }),
+    );
   const sentence =
     'This process may open 64 files, and needs 128: raise the limit ("ulimit -n", or LimitNOFILE of systemd).';
   expectRefused(await limited(...SERVE, '--data', data), sentence);
-  const doctor = await limited('doctor', '--json', '--gpu', 'none', '--data', data);
+  const doctor = await limited('doctor', '--json', ...ON_TINY, '--data', data);
   expect(JSON.parse(doctor.stdout)).toContainEqual({
     subject: 'file descriptors',
     state: 'broken',
@@ -198,7 +196,7 @@ describe('a clock that is far off', () => {
     const server = await startChildServer(data, root.path);
     expect(await server.stop()).toBe(0);
     expect(server.output()).toMatch(sentence);
-    expect(await finding('clock')).toEqual({
+    expect((await findings()).get('clock')).toEqual({
       subject: 'clock',
       state: 'warning',
       detail: expect.stringMatching(sentence),
@@ -207,18 +205,19 @@ describe('a clock that is far off', () => {
 });
 
 test('tds doctor tells of the version, the backups and the disk', async () => {
-  expect(await finding('version')).toMatchObject({
+  const found = await findings();
+  expect(found.get('version')).toMatchObject({
     state: 'ok',
     detail: expect.stringMatching(/the database is last written by version \d+\.\d+\.\d+, at 20/),
   });
-  expect(await finding('disk')).toMatchObject({ detail: expect.stringMatching(/^\d+ MB free for /) });
-  expect(await finding('backups')).toMatchObject({
+  expect(found.get('disk')).toMatchObject({ detail: expect.stringMatching(/^\d+ MB free for /) });
+  expect(found.get('backups')).toMatchObject({
     state: 'warning',
     detail: expect.stringContaining('none in'),
   });
   const folder = join(root.path, 'not-a-folder');
   writeFileSync(folder, '');
-  expect(await finding('backups', '--backup-directory', folder)).toEqual({
+  expect((await findings('--backup-directory', folder)).get('backups')).toEqual({
     subject: 'backups',
     state: 'warning',
     detail: `${folder} cannot be read (ENOTDIR): give this user the right to it, or name another with --backup-directory`,
@@ -226,7 +225,7 @@ test('tds doctor tells of the version, the backups and the disk', async () => {
   const server = await startChildServer(data, root.path, ['--backup-every', '6h']);
   await eventually(() => /"msg":"backed up"/.test(server.output()));
   await server.stop();
-  expect(await finding('backups')).toMatchObject({
+  expect((await findings()).get('backups')).toMatchObject({
     state: 'ok',
     detail: expect.stringContaining(', 0 hours old'),
   });

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { closeSync, constants, existsSync, openSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { lockDataDirectory } from '../../db/sqlite/lock.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
+import { findAddress } from '../../src/cli/server-addresses.ts';
+import { ChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
-import { MAIN } from '../support/program.ts';
-import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
-import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { openPipe } from './support.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -23,104 +23,71 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-/** Opens both ends of a new pipe, because opening one end waits for the other. */
-function openPipe(): { readonly path: string; readonly reader: number; readonly writer: number } {
-  const path = join(root.path, 'pipe');
-  if (!Bun.spawnSync(['mkfifo', path]).success) throw new Error('there is no mkfifo');
-  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  return { path, reader, writer: openSync(path, constants.O_WRONLY) };
-}
-
-/** Returns a port that was just free, because the address of a server without readable output is unknown otherwise. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
-
 /** Starts `tds serve` with its output there, and has it log that many requests. */
 async function serveInto(stdout: number, requests: number) {
-  const port = await freePort();
-  const flags = [
-    ...['--init', '--data', data, '--port', String(port)],
-    ...['--gpu', 'none', '--threads', '1', '--model', TINY_WEIGHTS],
-  ];
-  const child = Bun.spawn([process.execPath, MAIN, 'serve', ...flags], {
-    stdin: 'ignore',
-    stdout,
-    stderr: 'pipe',
-  });
+  const server = new ChildServer(data, ['--init'], { stdout });
   closeSync(stdout);
   const key_file = join(data, 'first-api-key.txt');
-  while (!existsSync(key_file) || readFileSync(key_file, 'utf8') === '') {
-    if (child.exitCode !== null) throw new Error(await new Response(child.stderr).text());
-    await Bun.sleep(POLL_MS);
-  }
+  const is_filled = eventually(() => existsSync(key_file) && readFileSync(key_file, 'utf8') !== '');
+  await Promise.race([is_filled, server.ready()]);
+  const address = findAddress(data, 'service');
   const headers = { 'x-api-key': readFileSync(key_file, 'utf8').trim() };
   for (let sent = 0; sent < requests; sent += REQUESTS_AT_ONCE) {
     await Promise.all(
       Array.from({ length: REQUESTS_AT_ONCE }, async () => {
-        const response = await fetch(`http://127.0.0.1:${port}/v1/models`, { headers });
+        const response = await fetch(`${address}/v1/models`, { headers });
         expect(response.status).toBe(200);
         await response.text();
       }),
     );
   }
-  return child;
+  return server;
 }
 
 /** A server that was sent SIGTERM comes to its end, and another one can start. */
-async function expectOrderlyEnd(child: Awaited<ReturnType<typeof serveInto>>) {
-  const said = await new Response(child.stderr).text();
-  expect({ code: await child.exited, signal: child.signalCode, said }).toEqual({
-    code: 0,
-    signal: null,
-    said: '',
-  });
+async function expectOrderlyEnd(server: ChildServer) {
+  expect([await server.ended(), server.output()]).toEqual([0, '']);
   lockDataDirectory(data)();
 }
 
 test.skipIf(!existsSync('/dev/full'))('a server whose output is a full disk serves and ends', async () => {
-  const child = await serveInto(openSync('/dev/full', 'w'), REQUESTS_AT_ONCE);
-  child.kill('SIGTERM');
-  await expectOrderlyEnd(child);
+  const server = await serveInto(openSync('/dev/full', 'w'), REQUESTS_AT_ONCE);
+  server.signal('SIGTERM');
+  await expectOrderlyEnd(server);
 });
 
 test('a server whose output nobody has open any more serves and ends', async () => {
-  const { reader, writer } = openPipe();
+  const { reader, writer } = openPipe(root.path);
   closeSync(reader);
-  const child = await serveInto(writer, REQUESTS_AT_ONCE);
-  child.kill('SIGTERM');
-  await expectOrderlyEnd(child);
+  const server = await serveInto(writer, REQUESTS_AT_ONCE);
+  server.signal('SIGTERM');
+  await expectOrderlyEnd(server);
 });
 
 test('a server whose output nobody reads serves and ends', async () => {
-  const { reader, writer } = openPipe();
-  const child = await serveInto(writer, REQUESTS);
-  child.kill('SIGTERM');
-  await expectOrderlyEnd(child);
+  const { reader, writer } = openPipe(root.path);
+  const server = await serveInto(writer, REQUESTS);
+  server.signal('SIGTERM');
+  await expectOrderlyEnd(server);
   closeSync(reader);
 });
 
 test('the data directory is given back before the log waits for a reader, who still gets what is left', async () => {
-  const { path, reader, writer } = openPipe();
-  const child = await serveInto(writer, REQUESTS);
-  child.kill('SIGTERM');
+  const { path, reader, writer } = openPipe(root.path);
+  const server = await serveInto(writer, REQUESTS);
+  server.signal('SIGTERM');
   await eventually(() => isFree(data));
   const text = await new Response(Bun.spawn(['cat', path], { stdin: 'ignore' }).stdout).text();
   closeSync(reader);
-  await expectOrderlyEnd(child);
+  await expectOrderlyEnd(server);
   // More than the pipe and one write hold: the rest waited in the server.
   expect(text.length).toBeGreaterThan(4 * 65_536);
   expect(text).toContain('were lost');
 });
 
 test('a reader that comes back gets every line that was kept, and the number of those that were not', async () => {
-  const { path, reader, writer } = openPipe();
-  const child = await serveInto(writer, REQUESTS);
+  const { path, reader, writer } = openPipe(root.path);
+  const server = await serveInto(writer, REQUESTS);
   const cat = Bun.spawn(['cat', path], { stdin: 'ignore' });
   let text = '';
   let is_told = false;
@@ -129,10 +96,10 @@ test('a reader that comes back gets every line that was kept, and the number of 
     text += decoder.decode(part, { stream: true });
     if (is_told || !text.includes('were lost')) continue;
     is_told = true;
-    child.kill('SIGTERM');
+    server.signal('SIGTERM');
   }
   closeSync(reader);
-  await expectOrderlyEnd(child);
+  await expectOrderlyEnd(server);
   const lines = text.split('\n').filter((line) => line.startsWith('{"level"'));
   const entries = lines.map((line): { msg: string; lines?: number } => JSON.parse(line));
   const lost = entries.filter(({ msg }) => msg.includes('were lost')).map((entry) => entry.lines ?? 0);

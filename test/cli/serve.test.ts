@@ -2,17 +2,16 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
-import { EMBEDDED_WEIGHTS } from '../../native/engine.ts';
 import { PROJECT_ROOT, projectFile } from '../../src/files/project-root.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
-import { startChildServer } from '../support/child-server.ts';
+import { ChildServer, startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { metricIn } from '../support/metrics.ts';
-import { MAIN, SOURCE } from '../support/program.ts';
+import { SOURCE } from '../support/program.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
-import { field, tds, tdsJson, textField } from './support.ts';
+import { field, firstAsProcess, tds, textField } from './support.ts';
 
 // Shorter than a response may stay unread, which a stopped server must not wait for.
 setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
@@ -20,6 +19,7 @@ setDefaultTimeout(1.5 * MODEL_TEST_TIMEOUT_MS);
 const SERVE = ['serve', '--port', '0', '--gpu', 'none', '--threads', '1', '--model', TINY_WEIGHTS];
 const KEY = /sk_svc_[0-9A-Za-z_-]{32}/;
 
+const { command, commandJson } = firstAsProcess();
 let root: ReturnType<typeof temporaryDirectory>;
 let data: string;
 beforeEach(() => {
@@ -28,70 +28,20 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-const ANNOUNCED = /\ncurl -s .*\r?\n|"msg":"serving"\}\n|"engine"[\s\S]*\n\}/;
-
-interface Serving {
-  /** Everything that it printed until it answered. */
-  readonly printed: string;
-  /** Stops it; resolves with all that it printed. */
-  end(): Promise<string>;
+/** Starts it, until it has announced itself. */
+function serve(flags: readonly string[], options?: ConstructorParameters<typeof ChildServer>[2]) {
+  return new ChildServer(data, flags, options).ready();
 }
 
-/** `tds serve` whose output a program reads. */
-function serve(...flags: string[]): Promise<Serving> {
-  return start(MAIN, flags);
-}
-
-async function start(program: string, flags: readonly string[]): Promise<Serving> {
-  const child = Bun.spawn([process.execPath, program, ...SERVE, '--data', data, ...flags], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'inherit',
-  });
-  let printed = '';
-  const announced = Promise.withResolvers<void>();
-  const read = async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of child.stdout) {
-      printed += decoder.decode(chunk, { stream: true });
-      if (ANNOUNCED.test(printed)) announced.resolve();
-    }
-  };
-  const ended = read();
-  await Promise.race([announced.promise, ended]);
-  return {
-    printed,
-    async end() {
-      child.kill('SIGTERM');
-      await ended;
-      expect(await child.exited).toBe(0);
-      return printed;
-    },
-  };
-}
-
-/** `tds serve` on a terminal, until it has printed its curl line; then it is stopped as by Ctrl-C. */
-async function serveOnTerminal(...flags: string[]): Promise<{ code: number; printed: string }> {
-  let printed = '';
-  const decoder = new TextDecoder();
-  const started = Promise.withResolvers<void>();
-  const child = Bun.spawn([process.execPath, MAIN, ...SERVE, '--data', data, ...flags], {
-    terminal: {
-      cols: 2_000,
-      data(_terminal, bytes) {
-        printed += decoder.decode(bytes, { stream: true });
-        if (ANNOUNCED.test(printed)) started.resolve();
-      },
-    },
-  });
-  await Promise.race([started.promise, child.exited]);
-  child.kill('SIGINT');
-  return { code: await child.exited, printed };
+/** All that it has printed, once it was stopped. */
+async function ended(server: ChildServer): Promise<string> {
+  expect(await server.stop()).toBe(0);
+  return server.output();
 }
 
 describe('serve on an empty data directory, without a terminal', () => {
   test('refuses in one sentence that says what to do, and makes nothing', async () => {
-    const refused = await tds([...SERVE, '--data', data]);
+    const refused = await command([...SERVE, '--data', data]);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toBe(
       `tds: There is no data in ${data}: mount it, name another directory with --data, or start anew with --init.\n`,
@@ -101,14 +51,14 @@ describe('serve on an empty data directory, without a terminal', () => {
 
   test('refuses the empty directory that an unmounted volume leaves, too', async () => {
     mkdirSync(data);
-    expect(await tds([...SERVE, '--data', data])).toMatchObject({ code: 1, stdout: '' });
+    expect(await command([...SERVE, '--data', data])).toMatchObject({ code: 1, stdout: '' });
     expect(readdirSync(data)).toEqual([]);
   });
 
   test('refuses a database that nothing was put into', async () => {
     mkdirSync(data);
     openDatabase(join(data, 'tds.sqlite')).$client.close();
-    const refused = await tds([...SERVE, '--data', data]);
+    const refused = await command([...SERVE, '--data', data]);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('start anew with --init');
   });
@@ -116,22 +66,25 @@ describe('serve on an empty data directory, without a terminal', () => {
 
 describe('the first key', () => {
   test('with --init it goes to a file for the owner only, which the output names', async () => {
-    const { printed, end } = await serve('--init', '--json');
+    await using server = await serve(['--init', '--json']);
+    const printed = server.output();
     const path = join(data, 'first-api-key.txt');
     expect(printed).toContain(`"api_key_file":${JSON.stringify(path)}`);
     expect(printed).not.toContain('"api_key":');
+    // Without --metrics-port there is no listener, so that a second service starts with the same flags.
+    expect(printed).not.toContain('metrics_url');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const key = readFileSync(path, 'utf8').trim();
     expect(key).toMatch(KEY);
-    const address = /"address":"([^"]+)"/.exec(printed)?.[1];
-    const response = await fetch(`${address}/v1/models`, { headers: { 'x-api-key': key } });
+    const response = await fetch(`${server.address}/v1/models`, { headers: { 'x-api-key': key } });
     expect(response.status).toBe(200);
-    expect(await end()).not.toMatch(KEY);
+    expect(await ended(server)).not.toMatch(KEY);
   });
 
   test('start and stop are lines of JSON like those of the log, with what the operator needs, and a curl line that a shell can run, whatever the directory is called', async () => {
     data = join(root.path, "a 'b' $c");
-    const { printed, end } = await serve('--init', '--metrics-port', '0', '--model', EMBEDDED_WEIGHTS);
+    await using server = await serve(['--init', '--metrics-port', '0'], { model: null });
+    const printed = server.output();
     const path = join(data, 'first-api-key.txt');
     const address = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/);
     const lines = (text: string) =>
@@ -163,19 +116,17 @@ describe('the first key', () => {
     const command = ['sh', '-c', textField(serving, 'example')];
     const answered = await new Response(Bun.spawn(command, { stdin: 'ignore' }).stdout).json();
     expect(answered).toMatchObject({ object: 'decision' });
-    const all = await end();
+    const all = await ended(server);
     expect(lines(all).at(-1)).toMatchObject({ level: 'info', msg: 'stopped' });
     expect(all).not.toMatch(KEY);
   });
 
   test('also where only warnings are logged; a log file has both as well, and a later start names no file of a key', async () => {
     const log = join(root.path, 'tds.log');
-    const quiet = await serve('--init', '--log-level', 'warn');
-    expect(quiet.printed).toContain('"msg":"serving"');
-    await quiet.end();
-    const filed = await serve('--log-file', log);
-    expect(filed.printed).toContain('"msg":"serving"');
-    expect(await filed.end()).not.toContain('api_key');
+    expect(await ended(await serve(['--init', '--log-level', 'warn']))).toContain('"msg":"serving"');
+    const printed = await ended(await serve(['--log-file', log]));
+    expect(printed).toContain('"msg":"serving"');
+    expect(printed).not.toContain('api_key');
     const messages = readFileSync(log, 'utf8')
       .trimEnd()
       .split('\n')
@@ -193,12 +144,14 @@ describe('the first key', () => {
       `tds: ${path} is left from an earlier start: move it away and start again.\n`,
     );
     expect(readFileSync(path, 'utf8')).toBe('the only copy of another key');
-    expect(await tdsJson(['org', 'list', '--data', data])).toEqual([]);
+    expect(await commandJson(['org', 'list', '--data', data])).toEqual([]);
   });
 
   test('on a terminal an empty directory is filled without a flag, and the key is shown there and nowhere else', async () => {
-    const { code, printed } = await serveOnTerminal();
-    expect(code).toBe(0);
+    await using server = await serve([], { stdout: 'terminal' });
+    server.signal('SIGINT');
+    expect(await server.ended()).toBe(0);
+    const printed = server.output();
     const [key = ''] = KEY.exec(printed) ?? [];
     expect(printed).toContain(`First API key, shown only this once: ${key}`);
     expect(printed).toContain('tds member add "My organization" EMAIL owner');
@@ -207,44 +160,35 @@ describe('the first key', () => {
   });
 
   test('on a terminal --json shows the key, and names no file', async () => {
-    const { printed } = await serveOnTerminal('--json');
+    const printed = await ended(await serve(['--json'], { stdout: 'terminal' }));
     expect(printed).toMatch(/"api_key": "sk_svc_/);
     expect(printed).not.toContain('api_key_file');
   });
 
   test('--owner makes the first organization that person’s; without it nobody is asked', async () => {
-    const { printed, end } = await serve('--init', '--owner', 'ada@example.com');
+    const printed = await ended(await serve(['--init', '--owner', 'ada@example.com']));
     expect(printed).not.toContain('(empty for none)');
     expect(printed).not.toContain('no owner yet');
-    await end();
-    const organizations = await tdsJson(['org', 'list', '--data', data]);
+    const organizations = await commandJson(['org', 'list', '--data', data]);
     const [organization] = Array.isArray(organizations) ? organizations : [];
-    expect(await tdsJson(['member', 'list', textField(organization, 'id'), '--data', data])).toMatchObject([
-      { email: 'ada@example.com', role: 'owner' },
-    ]);
-    const misused = await tds([...SERVE, '--init', '--owner', 'ada', '--data', data]);
+    expect(
+      await commandJson(['member', 'list', textField(organization, 'id'), '--data', data]),
+    ).toMatchObject([{ email: 'ada@example.com', role: 'owner' }]);
+    const misused = await command([...SERVE, '--init', '--owner', 'ada', '--data', data]);
     expect(misused).toMatchObject({ code: 2, stdout: '' });
-  });
-
-  test('of tds init is printed whoever reads it: a script asks for it so', async () => {
-    const created = await tdsJson(['init', '--data', data]);
-    expect(textField(created, 'key')).toMatch(KEY);
-    expect(readdirSync(data)).not.toContain('first-api-key.txt');
   });
 });
 
 test('README starts it from a checkout, with a command that fills an empty directory', async () => {
   const { scripts } = await Bun.file(projectFile('package.json')).json();
   expect(scripts.start).toEndWith(`bun ${relative(PROJECT_ROOT, SOURCE)} serve --init`);
-  const { printed, end } = await start(SOURCE, ['--init']);
-  expect(printed).toContain('"msg":"serving"');
-  await end();
+  const server = await serve(['--init'], { program: [process.execPath, SOURCE] });
+  expect(await ended(server)).toContain('"msg":"serving"');
   expect(readdirSync(data)).toContain('first-api-key.txt');
 });
 
 test('clients that left their requests do not keep a stopped server alive', async () => {
   const server = await startChildServer(data, root.path, ['--metrics-port', '0'], { embedded: true });
-  const metrics_url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
   const clients = new AbortController();
   const ask = async () => {
     const response = fetch(`${server.address}/v1/decisions`, {
@@ -260,7 +204,7 @@ test('clients that left their requests do not keep a stopped server alive', asyn
   };
   const left = Promise.all([ask(), ask(), ask()]);
   // They leave while the first of these records is read, which takes seconds.
-  while (metricIn(await (await fetch(metrics_url)).text(), 'tds_model_requests') < 3)
+  while (metricIn(await (await fetch(server.metrics_url)).text(), 'tds_model_requests') < 3)
     await Bun.sleep(POLL_MS);
   clients.abort();
   await left;
@@ -270,19 +214,11 @@ test('clients that left their requests do not keep a stopped server alive', asyn
 });
 
 describe('metrics and the log file', () => {
-  test('two services start with the same flags: without --metrics-port there is no listener', async () => {
-    const first = await startChildServer(data, root.path);
-    const second = await startChildServer(join(root.path, 'other'), root.path);
-    expect(first.output()).not.toContain('metrics_url');
-    expect(await Promise.all([first.stop(), second.stop()])).toEqual([0, 0]);
-  });
-
   test('the metrics are where the start says, and the log in its file', async () => {
     const log_file = join(root.path, 'tds.log');
     const flags = ['--metrics-port', '0', '--log-file', log_file, '--backup-every', '6h'];
     const server = await startChildServer(data, root.path, flags);
-    const url = /"metrics_url":"([^"]+)"/.exec(server.output())?.[1] ?? '';
-    const metrics = async () => (await fetch(url)).text();
+    const metrics = async () => (await fetch(server.metrics_url)).text();
     expect(await metrics()).toMatch(/tds_build_info{version="[^"]+",commit="[0-9a-f]{12}/);
     await eventually(async () => metricIn(await metrics(), 'tds_backup_timestamp_seconds') !== 0);
     const text = await metrics();
@@ -296,7 +232,7 @@ describe('metrics and the log file', () => {
       ).toBeGreaterThan(metricIn(text, name));
     }
     expect(metricIn(text, 'process_open_fds')).toBeGreaterThan(10);
-    const page = await tds(['top', '--once', '--data', data]);
+    const page = await command(['top', '--once', '--data', data]);
     expect(page.code).toBe(0);
     expect(page.stdout).toStartWith('Typed Decision Service ');
     expect((await fetch(`${server.address}/nothing`)).status).toBe(404);
@@ -306,7 +242,7 @@ describe('metrics and the log file', () => {
     expect(log).toContain('"msg":"stopping: finishing the requests in flight"}\n');
     expect(log).toEndWith('}\n');
     expect(server.output()).not.toContain('"msg":"request"');
-    expect(await tds(['top', '--once', '--data', data])).toMatchObject({
+    expect(await command(['top', '--once', '--data', data])).toMatchObject({
       code: 1,
       stderr: `tds: No service with metrics runs on ${data}: start it with --metrics-port, or name its metrics with --url.\n`,
     });

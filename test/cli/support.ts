@@ -1,37 +1,39 @@
 import { expect, spyOn } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { constants, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../../src/files/file-permissions.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
+import { type Finished, finished } from '../support/finished.ts';
 import { MAIN } from '../support/program.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** The result of a finished command. */
-export interface Finished {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
+interface CommandOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
 }
 
-/** Runs `tds …` as its own process, with nothing of our environment that it could read. */
-export async function tds(
+/** Runs `tds …` as its own process, with nothing of our environment that it could read, by the program `within` if given. */
+export function tds(
   args: readonly string[],
-  options: { readonly env?: Record<string, string>; readonly cwd?: string; readonly stdin?: string } = {},
+  options: CommandOptions & { readonly stdin?: string; readonly within?: readonly string[] } = {},
 ): Promise<Finished> {
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+  const child = Bun.spawn([...(options.within ?? []), process.execPath, MAIN, ...args], {
     cwd: options.cwd ?? process.cwd(),
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', NO_COLOR: '1', ...options.env },
     stdin: options.stdin === undefined ? 'ignore' : new Blob([options.stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
   });
-  const [stdout, stderr, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  return { code, stdout, stderr };
+  return finished(child);
 }
+
+/** Takes root's right to read every file away, which no other user has; null where there is no program for it. */
+export const withoutRootsRights =
+  process.getuid?.() !== 0
+    ? []
+    : Bun.which('setpriv') === null
+      ? null
+      : ['setpriv', '--bounding-set=-dac_override,-dac_read_search'];
 
 let last: Promise<unknown> = Promise.resolve();
 
@@ -39,13 +41,35 @@ let last: Promise<unknown> = Promise.resolve();
  * Runs `tds …` in this process, which takes a tenth of the CPU time of a process of its own. One runs at a time,
  * because all write to the same standard output. It is no command that waits for a lock of this process.
  */
-export function inProcess(args: readonly string[]): Promise<Finished> {
-  const finished = last.then(() => captured(args));
-  last = finished.catch(() => undefined);
-  return finished;
+export function inProcess(args: readonly string[], options?: CommandOptions): Promise<Finished> {
+  const result = last.then(() => captured(args, options));
+  last = result.catch(() => undefined);
+  return result;
 }
 
-async function captured(args: readonly string[]): Promise<Finished> {
+/**
+ * Returns what runs `tds …` for one file of tests: the first call of each command as a process of its own, which is
+ * also seen to end, and all later ones in this process.
+ */
+export function firstAsProcess() {
+  const called = new Set<string>();
+  const command: typeof inProcess = (args, options) => {
+    const words = args.slice(0, 2).filter((word) => /^[a-z]+$/.test(word));
+    const name = words.join(' ');
+    const run = called.has(name) ? inProcess : tds;
+    called.add(name);
+    return run(args, options);
+  };
+  return { command, commandJson: (args: readonly string[]) => tdsJson(args, command) };
+}
+
+async function captured(
+  args: readonly string[],
+  { env = {}, cwd = process.cwd() }: CommandOptions = {},
+): Promise<Finished> {
+  const before = { env: { ...process.env }, cwd: process.cwd() };
+  Object.assign(process.env, env);
+  process.chdir(cwd);
   const outputs = [process.stdout, process.stderr].map((stream) => {
     const { isTTY } = stream;
     stream.isTTY = false;
@@ -67,6 +91,9 @@ async function captured(args: readonly string[]): Promise<Finished> {
     code = await runCommandLine(createProgram(), args);
   } finally {
     process.exitCode = 0;
+    process.chdir(before.cwd);
+    for (const name of Object.keys(env)) delete process.env[name];
+    Object.assign(process.env, before.env);
     written = outputs.map((end) => end());
   }
   const [stdout = '', stderr = ''] = written;
@@ -77,11 +104,10 @@ async function captured(args: readonly string[]): Promise<Finished> {
 let first: Promise<{ readonly answer: unknown; readonly files: ReadonlyMap<string, Uint8Array> }> | undefined;
 
 async function initializedOnce() {
-  const root = temporaryDirectory();
+  using root = temporaryDirectory();
   const data = join(root.path, 'data');
   const answer = await tdsJson(['init', '--data', data]);
   const files = new Map(readdirSync(data).map((name) => [name, readFileSync(join(data, name))]));
-  root.remove();
   return { answer, files };
 }
 
@@ -97,13 +123,21 @@ export async function initializeData(data: string): Promise<unknown> {
   return answer;
 }
 
+/** Opens both ends of a new pipe in the folder, because opening one end waits for the other. */
+export function openPipe(folder: string) {
+  const path = join(folder, 'pipe');
+  if (!Bun.spawnSync(['mkfifo', path]).success) throw new Error('there is no mkfifo');
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  return { path, reader, writer: openSync(path, constants.O_WRONLY) };
+}
+
 /** Expects that a command failed with that sentence, and printed nothing else. */
-export function expectRefused(finished: Finished, sentence: string): void {
-  expect(finished).toEqual({ code: 1, stdout: '', stderr: `tds: ${sentence}\n` });
+export function expectRefused(refused: Finished, sentence: string): void {
+  expect(refused).toEqual({ code: 1, stdout: '', stderr: `tds: ${sentence}\n` });
 }
 
 /** Runs `tds … --json`, which must succeed without a word on standard error, and returns what it printed. */
-export async function tdsJson(args: readonly string[], run = tds): Promise<unknown> {
+export async function tdsJson(args: readonly string[], run: typeof inProcess = tds): Promise<unknown> {
   const { code, stdout, stderr } = await run([...args, '--json']);
   if (code !== 0 || stderr !== '') throw new Error(`tds ${args.join(' ')} exited with ${code}: ${stderr}`);
   return JSON.parse(stdout);

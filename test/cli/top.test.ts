@@ -6,13 +6,14 @@ import { startWatchedService, type WatchedService } from '../support/metrics.ts'
 import { MAIN } from '../support/program.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
-import { tds } from './support.ts';
+import { firstAsProcess } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 const ESCAPE = '\x1b';
 const LEAVE = `${ESCAPE}[?25h${ESCAPE}[?1049l`;
 
+const { command } = firstAsProcess();
 let watched: WatchedService;
 beforeAll(async () => {
   watched = await startWatchedService();
@@ -55,7 +56,7 @@ function topOnTerminal(url: string, columns = 100) {
 
 describe('with --once', () => {
   test('one page of what happened since the start, as text', async () => {
-    const { code, stdout, stderr } = await tds(['top', '--once', '--url', watched.listener.url]);
+    const { code, stdout, stderr } = await command(['top', '--once', '--url', watched.listener.url]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toStartWith('Typed Decision Service 1.2.3 · test · up ');
     expect(stdout).toMatch(/^Requests {8}.*; 4 in total$/m);
@@ -74,17 +75,17 @@ describe('with --once', () => {
       watched.service.service.services.problems,
     );
     await gone.stop();
-    const missing = await tds(['top', '--once', '--url', gone.url]);
+    const missing = await command(['top', '--once', '--url', gone.url]);
     expect(missing).toEqual({
       code: 1,
       stdout: '',
       stderr: `tds: There is no answer from ${gone.url}: the service is gone, or was not started with --metrics-port.\n`,
     });
     const url = watched.service.server.address;
-    const other = await tds(['top', '--once', '--url', `${url}/nothing`]);
+    const other = await command(['top', '--once', '--url', `${url}/nothing`]);
     expect(other).toMatchObject({ code: 1, stdout: '' });
     expect(other.stderr).toBe(`tds: ${url}/nothing answers 404: name the metrics with --url.\n`);
-    const health = await tds(['top', '--once', '--url', `${url}/healthz`]);
+    const health = await command(['top', '--once', '--url', `${url}/healthz`]);
     expect(health.stderr).toBe(`tds: ${url}/healthz has no metrics of this service.\n`);
   });
 
@@ -93,14 +94,14 @@ describe('with --once', () => {
       port: 0,
       fetch: () => new Response(`tds_build_info{version="${ESCAPE}]0;x\x07",runtime="\\n${ESCAPE}[2J"} 1\n`),
     });
-    const { code, stdout } = await tds(['top', '--once', '--url', server.url.href]);
+    const { code, stdout } = await command(['top', '--once', '--url', server.url.href]);
     await server.stop(true);
     expect(code).toBe(0);
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
   });
 
   test('without it, and without a terminal, it says so', async () => {
-    const { code, stderr } = await tds(['top', '--url', watched.listener.url]);
+    const { code, stderr } = await command(['top', '--url', watched.listener.url]);
     expect([code, stderr]).toEqual([1, 'tds: There is no terminal to show a live page on: add --once.\n']);
   });
 });

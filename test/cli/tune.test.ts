@@ -3,23 +3,24 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readTuning } from '../../src/tuning/tuning-file.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { TINY_MARKERS } from '../native/support/models.ts';
 import { MAIN } from '../support/program.ts';
-import { type Finished, tds } from './support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { firstAsProcess } from './support.ts';
 
 // Each command is a process that loads a model, on cores that may be shared.
 setDefaultTimeout(240_000);
 
 const QUESTION = { type: 'noul', instructions: 'Is a refund asked for?' };
 
-let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+const { command } = firstAsProcess();
+const directory = temporaryDirectory();
 let model: string;
 beforeAll(async () => {
-  directory = await temporaryDirectory();
   model = join(directory.path, 'tiny.gguf');
   await writeTinyModel(model, TINY_MARKERS);
 });
-afterAll(() => directory[Symbol.asyncDispose]());
+afterAll(() => directory.remove());
 
 interface Labelled {
   readonly state: string;
@@ -51,8 +52,8 @@ function tuneArguments(cases: string, output: string, work = 'work'): readonly s
   ];
 }
 
-function tune(cases: string, output: string, ...more: readonly string[]): Promise<Finished> {
-  return tds([...tuneArguments(cases, output), ...more], { cwd: directory.path });
+function tune(cases: string, output: string, ...more: readonly string[]) {
+  return command([...tuneArguments(cases, output), ...more], { cwd: directory.path });
 }
 
 const written = (name: string) => readFile(join(directory.path, name), 'utf8');
@@ -98,7 +99,7 @@ describe('tds tune', () => {
     expect(await readdir(directory.path)).not.toContain('parts.tuning');
     const kept = await written('parts/stopped.fast.scores.jsonl');
     const args = tuneArguments(cases, 'parts.tuning', 'parts');
-    expect((await tds(args, { cwd: directory.path })).code).toBe(0);
+    expect((await command(args, { cwd: directory.path })).code).toBe(0);
     expect((await written('parts/stopped.fast.scores.jsonl')).startsWith(kept)).toBe(true);
     await tune(cases, 'whole.tuning');
     expect(await written('parts.tuning')).toBe(await written('whole.tuning'));
@@ -146,6 +147,8 @@ describe('tds tune', () => {
     const cases = join(directory.path, 'mostly-no.jsonl');
     const { code, stderr } = await tune(cases, 'missing/one.tuning');
     expect(code).toBe(1);
-    expect(stderr).toEndWith('tds: missing/one.tuning cannot be written: name another file with --output.\n');
+    expect(stderr).toEndWith(
+      'tds: missing/one.tuning cannot be written (ENOENT): name another file with --output.\n',
+    );
   });
 });

@@ -6,30 +6,30 @@ import { answerCounts } from '../../db/sqlite/schema.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/engine.ts';
 import { dayOf } from '../../src/time/days.ts';
 import { writeTuning } from '../../src/tuning/tuning-file.ts';
+import { ENOUGH_NOULS } from '../eval/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
-import { expectRefused, initializeData, tds, tdsJson, textField } from './support.ts';
+import { TINY_MARKERS } from '../native/support/models.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { expectRefused, firstAsProcess, initializeData, textField } from './support.ts';
 
 // Each command is a process, on cores that may be shared.
 setDefaultTimeout(120_000);
 
-let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
-let data: string;
-let tuning: string;
+const { command, commandJson } = firstAsProcess();
+const directory = temporaryDirectory();
+const data = join(directory.path, 'data');
+const tuning = join(directory.path, 'support.tuning');
 let organization_id: string;
 beforeAll(async () => {
-  directory = await temporaryDirectory();
-  data = join(directory.path, 'data');
   const weights = join(directory.path, 'tiny.gguf');
   await writeTinyModel(weights, TINY_MARKERS);
   await initializeData(data);
-  organization_id = textField(await tdsJson(['org', 'create', 'Acme', '--data', data]), 'id');
+  organization_id = textField(await commandJson(['org', 'create', 'Acme', '--data', data]), 'id');
   const on_cpu = ['--gpu', 'none', '--threads', '1'];
-  await tds(['model', 'add', 'tiny', '--weights', weights, '--price', '0.25', '--data', data, ...on_cpu]);
-  tuning = join(directory.path, 'support.tuning');
+  await command(['model', 'add', 'tiny', '--weights', weights, '--price', '0.25', '--data', data, ...on_cpu]);
   await writeFile(tuning, textFor((await verifyWeights(weights)).sha256));
 });
-afterAll(() => directory[Symbol.asyncDispose]());
+afterAll(() => directory.remove());
 
 function textFor(weights_sha256: string, profile = 'markers-v1+steady-v3'): string {
   return writeTuning({
@@ -57,8 +57,10 @@ function textFor(weights_sha256: string, profile = 'markers-v1+steady-v3'): stri
   });
 }
 
-const add = (...words: string[]) => tds(['model', 'add', ...words, '--data', data]);
-const listed = () => tdsJson(['model', 'list', '--data', data]);
+const noModelHas = (path: string, weights_sha256: string, profile = 'markers-v1+steady-v3') =>
+  `${path} was fitted on weights that no model of the catalog has (SHA-256 ${weights_sha256} by ${profile}): add the model first, or tune again.`;
+const add = (...words: string[]) => command(['model', 'add', ...words, '--data', data]);
+const listed = () => commandJson(['model', 'list', '--data', data]);
 
 describe('tds model add --tuning', () => {
   test('puts the model beside the one that it was fitted on, for one organization, at the base’s price', async () => {
@@ -86,15 +88,43 @@ describe('tds model add --tuning', () => {
     expect(await listed()).toContainEqual(
       expect.objectContaining({ id: 'support-1', drift_index: expect.closeTo(1.57, 1) }),
     );
-    const { stdout } = await tds(['model', 'list', '--data', data]);
+    const { stdout } = await command(['model', 'list', '--data', data]);
     expect(stdout).toMatch(
       new RegExp(`^support-1 .*tuning of tiny, for ${organization_id} .* 1\\.\\d\\d *$`, 'm'),
     );
     expectRefused(await add('support-1', '--tuning', tuning), 'There is a model support-1 already.');
     expectRefused(
-      await tds(['model', 'remove', 'tiny', '--data', data]),
+      await command(['model', 'remove', 'tiny', '--data', data]),
       'support-1 is a tuning of tiny: remove it first.',
     );
+  });
+
+  test('of the default model goes by the weights that it is served with', async () => {
+    const served = join(directory.path, 'served.gguf');
+    await writeTinyModel(served, { ...TINY_MARKERS, seed: 2 });
+    const path = join(directory.path, 'served.tuning');
+    const { sha256 } = await verifyWeights(served);
+    await writeFile(path, textFor(sha256));
+    expectRefused(await add('served-0', '--tuning', path), noModelHas(path, sha256));
+    expect(await add('served-1', '--tuning', path, '--model', served)).toMatchObject({ code: 0 });
+    const env = { TDS_MODEL: served };
+    const by_variable = ['model', 'add', 'served-2', '--tuning', path, '--data', data];
+    expect(await command(by_variable, { env })).toMatchObject({ code: 0 });
+    expect(await listed()).toContainEqual(expect.objectContaining({ id: 'served-2', base_id: 'decision-1' }));
+    const embedded = join(directory.path, 'embedded.tuning');
+    const of_embedded = (await verifyWeights(EMBEDDED_WEIGHTS)).sha256;
+    await writeFile(embedded, textFor(of_embedded));
+    expectRefused(
+      await add('served-3', '--tuning', embedded, '--model', served),
+      noModelHas(embedded, of_embedded),
+    );
+    const cases = join(directory.path, 'cases.jsonl');
+    await writeFile(cases, ENOUGH_NOULS);
+    const measured = ['eval', cases, '--model', 'served-1', '--probes', '0', '--json', '--data', data];
+    const on_cpu = ['--output', join(directory.path, 'evaluation'), '--gpu', 'none', '--threads', '1'];
+    const { code, stdout } = await command([...measured, ...on_cpu], { env });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ tuned: true, model: { weights_sha256: sha256 } });
   });
 
   test('refuses what cannot be used with a sentence, and adds nothing', async () => {
@@ -104,14 +134,8 @@ describe('tds model add --tuning', () => {
     // The embedded weights, whose profile is not in the catalog: a later program may ask them by another one.
     const embedded = (await verifyWeights(EMBEDDED_WEIGHTS)).sha256;
     const refusals: readonly (readonly [string, string])[] = [
-      [
-        textFor(other),
-        `${path} was fitted on weights that no model of the catalog has (SHA-256 ${other} by markers-v1+steady-v3): add the model first, or tune again.`,
-      ],
-      [
-        textFor(embedded, 'markers-v1+steady-v2'),
-        `${path} was fitted on weights that no model of the catalog has (SHA-256 ${embedded} by markers-v1+steady-v2): add the model first, or tune again.`,
-      ],
+      [textFor(other), noModelHas(path, other)],
+      [textFor(embedded, 'markers-v1+steady-v2'), noModelHas(path, embedded, 'markers-v1+steady-v2')],
       [textFor(other).slice(0, -30), `${path} is not whole: copy it again, or tune again.`],
       ['{}', `${path} is not a tuning file.`],
     ];
@@ -124,6 +148,10 @@ describe('tds model add --tuning', () => {
       'There is no organization "Nobody".',
     );
     expectRefused(await add('support-2', '--organization', 'Acme'), 'Give --organization with --tuning.');
+    expectRefused(
+      await add('support-2', '--model', tuning),
+      '--model goes with --tuning: the weights of a new model are --weights.',
+    );
     expectRefused(
       await add('support-2', '--tuning', tuning, '--weights', 'embedded'),
       'Give one of --weights, --upstream and --tuning.',

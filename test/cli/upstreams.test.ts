@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { Gate } from '../support/faults.ts';
 import { MAIN } from '../support/program.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
 import { answering, TestMember, YES } from '../upstreams/support.ts';
-import { expectRefused, initializeData, inProcess, tds, tdsJson } from './support.ts';
+import { expectRefused, firstAsProcess, initializeData } from './support.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -29,10 +30,10 @@ async function startMembers(...behaviours: ReturnType<typeof answering>[]): Prom
   return members.map(({ address }) => address).join(',');
 }
 
-const model = (...words: string[]) => tds(['model', ...words, '--data', data]);
-const refused = (upstream: string) =>
-  inProcess(['model', 'add', 'bad', '--upstream', upstream, '--price', '1', '--data', data]);
-const listed = () => tdsJson(['model', 'list', '--data', data]);
+const { command, commandJson } = firstAsProcess();
+const model = (...words: string[]) => command(['model', ...words, '--data', data]);
+const refused = (upstream: string) => model('add', 'bad', '--upstream', upstream, '--price', '1');
+const listed = () => commandJson(['model', 'list', '--data', data]);
 
 describe('tds model add --upstream', () => {
   test('sends every server a health probe with the token, and then the model is open', async () => {
@@ -81,6 +82,17 @@ describe('tds model add --upstream', () => {
     });
     const { stdout } = await model('list');
     expect(stdout).toContain(`${addresses[0]}, ${second} (draining)  systemone`);
+    const doctor = ['doctor', '--data', data, '--gpu', 'none', '--model', TINY_WEIGHTS];
+    const subject = 'upstreams of kev-4b';
+    // A drained server is asked as any other is.
+    const all = { subject, state: 'ok', detail: `${addresses.join(', ')} answer` };
+    expect(await commandJson(doctor)).toContainEqual(all);
+    await members[1]?.kill();
+    expect(await commandJson(doctor)).toContainEqual({
+      subject,
+      state: 'warning',
+      detail: expect.stringContaining(`${second} cannot be reached (`),
+    });
     expect(await model('drain', 'kev-4b', second, '--end')).toMatchObject({
       code: 0,
       stdout: `${second} gets requests again for kev-4b.\n`,
@@ -91,11 +103,6 @@ describe('tds model add --upstream', () => {
     );
     expectRefused(await model('drain', 'decision-1', second), 'decision-1 has no upstreams.');
     expectRefused(await model('reload', 'kev-4b'), 'kev-4b has no weights.');
-    expect(await tdsJson(['doctor', '--data', data, '--gpu', 'none'])).toContainEqual({
-      subject: 'upstreams of kev-4b',
-      state: 'ok',
-      detail: `${addresses.join(', ')} answer`,
-    });
   });
 
   test('gives a server the weight, the time and the token that stand behind its address, and keeps no token', async () => {

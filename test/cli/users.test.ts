@@ -2,17 +2,19 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { users } from '../../db/sqlite/schema.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { cookieOf, PASSWORD, sessionOf, signedIn, signInOn, visit } from '../console/support.ts';
 import { addPasskeyRow } from '../store/sign-ins.ts';
 import { startChildServer } from '../support/child-server.ts';
+import { takeTableAway } from '../support/faults.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { appCode } from '../support/totp.ts';
-import { initializeData, tds } from './support.ts';
+import { firstAsProcess, initializeData } from './support.ts';
 
 setDefaultTimeout(120_000);
 
 const directory = temporaryDirectory();
-const run = (...args: readonly string[]) => tds(['user', ...args, '--data', directory.path]);
+const { command } = firstAsProcess();
+const run = (...args: readonly string[]) => command(['user', ...args, '--data', directory.path]);
 
 beforeAll(async () => {
   await initializeData(directory.path);
@@ -96,9 +98,27 @@ test('user reset ends password and sessions, removes a second factor and passkey
     .query("SELECT action, user_id FROM trail_entries WHERE action LIKE '%.remove' ORDER BY id")
     .all();
   expect(acts).toEqual([
-    { action: 'second_factor.remove', user_id: null },
     { action: 'passkey.remove', user_id: null },
+    { action: 'second_factor.remove', user_id: null },
   ]);
+  await sign_in.close();
+  db.$client.close();
+});
+
+test('user reset that fails before the password has ended keeps the second factor', async () => {
+  const db = openDatabase(join(directory.path, 'tds.sqlite'));
+  const sign_in = signInOn(db);
+  const given = { email: 'ada@example.com', password: PASSWORD };
+  const cookies = await signedIn(sign_in);
+  const { app_url } = await sign_in.second_factors.begin(visit(cookies), given);
+  await sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) });
+  const putBack = takeTableAway(directory.path, 'sign_in_accounts');
+  try {
+    expect((await run('reset', 'ada@example.com')).code).not.toBe(0);
+  } finally {
+    putBack();
+  }
+  expect((await sign_in.signIn(visit(), given)).needs_second_factor).toBe(true);
   await sign_in.close();
   db.$client.close();
 });

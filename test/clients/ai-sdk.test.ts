@@ -6,9 +6,11 @@ import {
   experimental_decide,
   experimental_evaluate,
 } from 'ai';
+import { expectDecision } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { closeAudited } from '../support/money.ts';
 import { rejection } from '../support/rejection.ts';
+import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { rateLimited, watchedFetch, withoutCatalog } from './support.ts';
 
@@ -16,7 +18,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ clock: MovableClock.stopped() });
+  service = await startTestService({ embedded: true, clock: MovableClock.stopped() });
 });
 afterAll(() => closeAudited(service));
 
@@ -74,6 +76,23 @@ test('under its older name, and with a state of parts', async () => {
     questions: QUESTIONS,
   });
   expect(Object.keys(result.answers)).toEqual(Object.keys(QUESTIONS));
+});
+
+test.each([
+  ['a text', 'I was charged twice.'],
+  ['an object', { order: 8812, messages: ['I was charged twice.', 'Please pay one back.'] }],
+])('%s, which it sends as a part, is read as the same record without it', async (_, state) => {
+  const { key } = await addAccount(service);
+  const { usage, response } = await experimental_decide({
+    model: modelFor(key),
+    state,
+    questions: QUESTIONS,
+  });
+  const { department, severity, requestsRefund } = QUESTIONS;
+  const questions = { department, severity, requestsRefund: { ...requestsRefund, type: 'noul' } };
+  const direct = await expectDecision(await ask(service, key, { state, questions }));
+  expect<unknown>(response?.body).toMatchObject({ answers: direct.answers });
+  expect(usage.inputTokens).toBe(direct.usage.input_tokens);
 });
 
 test('many options, and answers of many requests, pass its checks', async () => {

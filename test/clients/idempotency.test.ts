@@ -11,7 +11,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
 });
 afterAll(() => closeAudited(service));
 

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import OpenAI from 'openai';
+import { OPERATOR } from '../../src/access/actor.ts';
+import { setKeyLimit } from '../../src/accounts/keys.ts';
+import { changeProject } from '../../src/accounts/projects.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { rejection } from '../support/rejection.ts';
-import { ALL_TYPES, ask, SMALL_REQUEST } from '../support/requests.ts';
+import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { rateLimited, type WatchedFetch, watchedFetch } from './support.ts';
 
@@ -12,7 +15,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ clock: MovableClock.stopped() });
+  service = await startTestService({ embedded: true, clock: MovableClock.stopped() });
 });
 afterAll(() => closeAudited(service));
 
@@ -120,6 +123,42 @@ describe('client.decisions.create', () => {
     expect(answer.choice).toBe(likeliest?.value ?? '');
   });
 
+  test('reads levels that are named by their indexes, and questions without instructions, as the contract does', async () => {
+    const { key } = await addAccount(service);
+    const criteria = ['can wait', 'this week', 'today'];
+    const levels = criteria.map((description, index) => ({ label: String(index), description }));
+    const choices = [{ value: 'billing' }, { value: 'technical' }];
+    // As the AI SDK's provider for OpenAI sends them.
+    const questions = [
+      { type: 'score', name: 'urgency', levels },
+      { type: 'choice', name: 'team', instructions: null, choices },
+    ];
+    const response = await post(service, key, { ...REQUEST, questions });
+    const { answers, usage }: { answers: unknown; usage: { input_tokens: number } } = JSON.parse(
+      await response.text(),
+    );
+    const contract = await expectDecision(
+      await ask(service, key, {
+        questions: {
+          urgency: { type: 'score', criteria },
+          team: { type: 'choice', criteria: { billing: null, technical: null } },
+        },
+      }),
+    );
+    const { urgency, team } = contract.answers;
+    if (urgency?.type !== 'score' || team?.type !== 'choice') throw new TypeError();
+    const probabilities = levels.map(({ label }, value) => ({
+      label,
+      value,
+      probability: urgency.probabilities[label],
+    }));
+    expect(answers).toMatchObject([
+      { score: urgency.score, probabilities },
+      { choice: team.choice, confidence: team.confidence },
+    ]);
+    expect(usage.input_tokens).toBe(contract.usage.input_tokens);
+  });
+
   test('reads one message of a user as its text', async () => {
     const { key } = await addAccount(service);
     const { decisions } = clientFor(key);
@@ -133,6 +172,24 @@ describe('client.decisions.create', () => {
     const { account, watched } = await rateLimited(service);
     await clientFor(account.key, watched).decisions.create(REQUEST);
     expect(watched.statuses).toEqual([429, 200]);
+  });
+
+  test('asks once where it would be refused again: a spend limit, a reused idempotency key', async () => {
+    const spent = await addAccount(service);
+    const limited = await addAccount(service);
+    await changeProject(service.accounts, OPERATOR, { ...spent, spend_limit_micros: 0 });
+    await setKeyLimit(service.accounts, OPERATOR, { ...limited, monthly_limit_micros: 0 });
+    const watched = watchedFetch();
+    for (const { key } of [spent, limited]) {
+      const refused = clientFor(key, watched).decisions.create(REQUEST);
+      expect(await rejection(refused)).toBeInstanceOf(OpenAI.RateLimitError);
+    }
+    const { decisions } = clientFor((await addAccount(service)).key, watched);
+    const headers = { 'idempotency-key': 'one' };
+    await decisions.create(REQUEST, { headers });
+    const reused = decisions.create({ ...REQUEST, input: 'Another record.' }, { headers });
+    expect(await rejection(reused)).toBeInstanceOf(OpenAI.ConflictError);
+    expect(watched.statuses).toEqual([429, 429, 200, 409]);
   });
 
   test('a request that is aborted is not charged', async () => {

@@ -10,7 +10,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ clock: MovableClock.stopped() });
+  service = await startTestService({ embedded: true, clock: MovableClock.stopped() });
 });
 afterAll(() => closeAudited(service));
 

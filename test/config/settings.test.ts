@@ -6,7 +6,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { readConfigFile } from '../../src/config/config-file.ts';
 import { exampleFile } from '../../src/config/example.ts';
 import { SERVE_SETTINGS, SETTING_NAMES, SETTINGS, settingOf } from '../../src/config/settings.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 function helpOf(name: string): string {
   let text = '';
@@ -40,6 +40,27 @@ describe('the table of settings', () => {
     }
   });
 
+  test.each([
+    ['mailFrom', ['tds@localhost', 'Service <tds@example.com>', '"Acme, Inc." <tds@example.com>', '<a@b>']],
+    ['url', ['http://127.0.0.1:8080', 'https://tds.example.com']],
+    ['publicUrl', ['https://tds.example.com']],
+    // It counts only while there is nobody, and must not stop the start of a service that has users.
+    ['owner', ['ada@example.com', 'admin@localhost']],
+  ] as const)('%s takes what can be used', (name, texts) => {
+    for (const text of texts) expect(SETTINGS[name].kind.parse(text)).toBe(text);
+  });
+
+  test.each([
+    [
+      'mailFrom',
+      ['Service', 'Service <tds>', 'a@b.c, d@e.f', 'Acme, Inc. <tds@example.com>', 'a@b <c@d>', 'a@b\nc'],
+    ],
+    ['url', ['https://example.com/tds', 'https://example.com/?a', 'https://user@example.com', 'example.com']],
+    ['publicUrl', ['https://example.com/tds', 'ftp://example.com']],
+  ] as const)('%s refuses what would be used only in part', (name, texts) => {
+    for (const text of texts) expect(() => SETTINGS[name].kind.parse(text)).toThrow('It must be');
+  });
+
   test('no two settings share a variable or a place in the file, and a section is in one piece', () => {
     const settings = SETTING_NAMES.map(settingOf);
     expect(new Set(settings.map(({ variable }) => variable)).size).toBe(settings.length);
@@ -49,9 +70,10 @@ describe('the table of settings', () => {
     expect(new Set(starts).size).toBe(starts.length);
   });
 
-  test('a secret has no flag but the one of the client, which was there before', () => {
-    const flags = SETTING_NAMES.map(settingOf).filter(({ is_secret }) => is_secret);
-    expect(flags.map(({ flag }) => flag).filter((flag) => flag !== null)).toEqual(['--key <key>']);
+  test('a secret has no flag', () => {
+    const secrets = SETTING_NAMES.map(settingOf).filter(({ is_secret }) => is_secret);
+    expect(secrets.map(({ variable }) => variable)).toContain('TDS_API_KEY');
+    expect(secrets.filter(({ flag }) => flag !== null)).toEqual([]);
   });
 
   test('--help shows what each does, its variable and its place in the file', () => {

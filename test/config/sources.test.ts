@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { readConfigFile, whyUntrusted } from '../../src/config/config-file.ts';
 import { effectiveSettings, unknownVariables } from '../../src/config/effective.ts';
 import { ConfigurationRefused } from '../../src/config/refused.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 let root: ReturnType<typeof temporaryDirectory>;
 let path: string;

@@ -6,6 +6,8 @@ import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { createOrganization } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
 import { type AnsweredRequest, NO_METRICS } from '../../src/observability/metrics.ts';
+import { manualProvider } from '../../src/payments/manual.ts';
+import { PaymentProviderFailed } from '../../src/payments/provider.ts';
 import { withoutTable } from '../support/faults.ts';
 import { post as postByKey } from '../support/requests.ts';
 import { addAccount, IS_ON_POSTGRES } from '../support/service.ts';
@@ -30,7 +32,13 @@ beforeAll(async () => {
     ...NO_METRICS,
     requestAnswered: (request: AnsweredRequest) => void answered.push(request),
   };
-  made = await startTestConsole({ metrics });
+  made = await startTestConsole({
+    metrics,
+    payment_provider: {
+      ...manualProvider,
+      createCheckout: () => Promise.reject(new PaymentProviderFailed('the reason of the provider')),
+    },
+  });
   ada = await addPerson(made, { email: 'ada@example.com' });
   keys_path = `/console/api/organizations/${ada.organization_id}/keys`;
   new_key = { project_id: ada.default_project_id, name: 'Production' };
@@ -78,19 +86,21 @@ describe('a request to the API of the console', () => {
     expect([response.status, error.code]).toEqual([401, 'missing_api_key']);
   });
 
-  test.each([
-    ['of another origin', { origin: 'https://evil.example' }, 'wrong_origin'],
-    ['of no origin', {}, 'wrong_origin'],
-    ['of another site', { origin: 'own', 'sec-fetch-site': 'cross-site' }, 'wrong_origin'],
-    ['without its token', { origin: 'own' }, 'invalid_csrf_token'],
-    ['with another token', { origin: 'own', 'x-csrf-token': '0'.repeat(64) }, 'invalid_csrf_token'],
-  ])('that changes something, %s, is refused and changes nothing', async (_, given, code) => {
-    const before = await (await ada.ask(keys_path)).text();
-    const headers: Record<string, string> = { cookie: ada.cookie, ...given };
-    if (headers.origin === 'own') headers.origin = origin();
-    expect(await refusalOf(await send(headers, JSON.stringify(new_key)))).toEqual([403, code]);
-    expect(await (await ada.ask(keys_path)).text()).toBe(before);
-  });
+  test.each([false, true])(
+    'with cookies of many other programs is of its session; https: %p',
+    async (is_https) => {
+      const own = await startTestConsole({}, { is_https });
+      try {
+        const { cookie, organization_id } = await addPerson(own, { email: 'eve@example.com' });
+        const others = Array.from({ length: 50 }, (_, index) => `other${index}=1`).join('; ');
+        const headers = { cookie: `${others}; ${cookie}; ${others}` };
+        const path = `/console/api/organizations/${organization_id}/keys`;
+        expect((await own.service.fetch(path, { headers })).status).toBe(200);
+      } finally {
+        await own.close();
+      }
+    },
+  );
 
   test.each([
     ['text that is no JSON', '{', 400, 'invalid_json'],
@@ -101,30 +111,8 @@ describe('a request to the API of the console', () => {
     expect(await refusalOf(await ada.ask(keys_path, { body }))).toEqual([status, code]);
   });
 
-  test('with a body of another type is refused', async () => {
-    const headers = { origin: origin(), 'content-type': 'application/x-www-form-urlencoded' };
-    expect(await refusalOf(await send(headers, JSON.stringify(new_key)))).toEqual([
-      422,
-      'unsupported_media_type',
-    ]);
-  });
-
   test('for an unknown path is refused', async () => {
     expect(await refusalOf(await ada.ask('/console/api/nothing'))).toEqual([404, 'not_found']);
-  });
-
-  test('for another organization is as for one that does not exist', async () => {
-    const other = await addAccount(made.service);
-    const path = `/console/api/organizations/${other.organization_id}/keys`;
-    expect(await refusalOf(await ada.ask(path))).toEqual([404, 'not_found']);
-    const own_path = `${keys_path}/${other.key_id}`;
-    expect(await refusalOf(await ada.ask(own_path, { method: 'DELETE' }))).toEqual([404, 'not_found']);
-  });
-
-  test("cannot make a key in another organization's project", async () => {
-    const { project_id } = await addAccount(made.service);
-    const body = { project_id, name: 'Production' };
-    expect(await refusalOf(await ada.ask(keys_path, { body }))).toEqual([404, 'not_found']);
   });
 });
 
@@ -201,29 +189,12 @@ describe('a key that the console made', () => {
   });
 });
 
-describe('reading, by every route of an organization', () => {
-  test.each([
-    'keys',
-    'projects',
-    'members',
-    'invitations',
-    'trail',
-    'billing',
-    'movements',
-    'movements?by=request',
-    'first-steps',
-    'usage/series?from_ms=1700000000000&to_ms=1700003600000',
-    'usage/rows',
-    'usage/values',
-    'usage/export.csv',
-  ])('%s', async (path) => {
-    const response = await ada.ask(`/console/api/organizations/${ada.organization_id}/${path}`);
-    expect([response.status, (await response.text()).length > 0]).toEqual([200, true]);
-    expect(response.headers.get('cache-control')).toBe('no-store');
-    const other = await addAccount(made.service);
-    const others = await ada.ask(`/console/api/organizations/${other.organization_id}/${path}`);
-    expect(await refusalOf(others)).toEqual([404, 'not_found']);
-  });
+test('a number that is no id is refused, and is no failure of ours', async () => {
+  const { problems } = made.service.service.services;
+  const body = JSON.stringify({ up_to_id: 1e300 });
+  const response = await ada.ask('/console/api/alerts/read', { method: 'POST', body });
+  expect(response.status).toBe(422);
+  expect(problems.recent({ request_id: response.headers.get('x-request-id') ?? '' })).toEqual([]);
 });
 
 test('an export that fails in the middle is broken off, and its cause is found by the request id', async () => {
@@ -243,6 +214,18 @@ test('an export that fails in the middle is broken off, and its cause is found b
     ]);
   });
   expect(await (await ada.ask(path)).text()).toEndWith('request_id\r\n');
+});
+
+test('a top-up that the provider refuses is told without its reason, and is a problem with the code', async () => {
+  const path = `/console/api/organizations/${ada.organization_id}/top-ups`;
+  const response = await ada.ask(path, { body: { amount_micros: 5_000_000 } });
+  const text = await response.text();
+  expect([response.status, text]).toEqual([502, expect.stringContaining('"payment_provider_failed"')]);
+  expect(text).not.toContain('the reason of the provider');
+  const request_id = response.headers.get('x-request-id') ?? '';
+  expect(made.service.service.services.problems.recent({ request_id })).toMatchObject([
+    { code: 'payment_provider_failed', error: 'AccountError < PaymentProviderFailed' },
+  ]);
 });
 
 test('of revoked keys the last 200 are there to filter usage by', async () => {

@@ -1,10 +1,14 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { Value } from '@sinclair/typebox/value';
 import { OPERATOR } from '../../src/access/actor.ts';
-import { addMember } from '../../src/accounts/members.ts';
+import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';
+import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { ErrorResponseSchema } from '../../src/http/schemas.ts';
+import type { MemberRef } from '../../src/store/account-records.ts';
 import { answersOf, codesOf, HEADER, ndjson, record } from '../batches/support.ts';
-import { addAccount, MODEL_TEST_TIMEOUT_MS, type TestAccount } from '../support/service.ts';
+import { MovableClock } from '../support/clock.ts';
+import { Gate } from '../support/faults.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, type TestAccount, type TestService } from '../support/service.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from './people.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
@@ -32,13 +36,20 @@ function send(
   lines: readonly unknown[],
   { run_key = RUN_KEY, key_id = account.key_id }: { run_key?: string; key_id?: string } = {},
 ): Promise<Response> {
-  const path = `/console/api/organizations/${account.organization_id}/batch/${key_id}`;
-  return made.service.fetch(path, {
+  return sendAs({ service: made.service, person: ada, key: { ...account, key_id } }, lines, run_key);
+}
+
+function sendAs(
+  { service, person, key }: { service: TestService; person: Person; key: TestAccount },
+  lines: readonly unknown[],
+  run_key = RUN_KEY,
+): Promise<Response> {
+  return service.fetch(`/console/api/organizations/${key.organization_id}/batch/${key.key_id}`, {
     method: 'POST',
     headers: {
-      cookie: ada.cookie,
-      origin: made.service.server.address,
-      'x-csrf-token': ada.csrf_token,
+      cookie: person.cookie,
+      origin: service.server.address,
+      'x-csrf-token': person.csrf_token,
       'content-type': 'application/x-ndjson',
       'idempotency-key': run_key,
     },
@@ -103,4 +114,50 @@ test('questions that are refused are told once, and are free', async () => {
 test("another organization's key is one that does not exist", async () => {
   const other = await addAccount(made.service);
   expect((await send([HEADER, record(1)], { key_id: other.key_id })).status).toBe(404);
+});
+
+describe('a batch whose lines wait for the rate limits ends', () => {
+  const CHANGES = {
+    'its member is removed': (service: TestService, member: MemberRef) =>
+      removeMember(service.accounts, OPERATOR, member),
+    'its member may not use keys any more': (service: TestService, member: MemberRef) =>
+      changeRole(service.accounts, OPERATOR, { ...member, role: 'billing' }),
+    'its session is ended': (service: TestService, { user_id }: MemberRef) =>
+      service.execute(`DELETE FROM sessions WHERE user_id = '${user_id}'`),
+  };
+
+  test.each(Object.entries(CHANGES))('once %s', async (_name, change) => {
+    const waits = new Gate();
+    const clock = new MovableClock();
+    const { service, ...own } = await startTestConsole({
+      cold: false,
+      clock,
+      pause: async (duration_ms) => {
+        await waits.pass();
+        clock.advance(duration_ms);
+      },
+    });
+    try {
+      const owner = await addPerson({ service, ...own }, { email: 'ada@example.com' });
+      const person = await addPerson({ service, ...own }, { email: 'eve@example.com' });
+      const key = await addAccount(service);
+      const { organization_id } = key;
+      const { user_id } = owner;
+      await addMember(service.accounts, OPERATOR, { organization_id, user_id, role: 'owner' });
+      const member = { organization_id, user_id: person.user_id };
+      await addMember(service.accounts, OPERATOR, { ...member, role: 'developer' });
+      await setTierSettings(service.accounts, OPERATOR, organization_id, { requests_per_minute: 10 });
+      const lines = Array.from({ length: 30 }, (_, number) => record(number));
+      const sent = sendAs({ service, person, key }, [HEADER, ...lines]);
+      await waits.reached;
+      await change(service, member);
+      waits.open();
+      const codes = codesOf(await answersOf(await sent)).map(([, code]) => code);
+      expect(codes.filter((code) => code === null)).toHaveLength(9);
+      expect(new Set(codes)).toEqual(new Set([null, 'invalid_api_key']));
+    } finally {
+      waits.open();
+      await own.close();
+    }
+  });
 });

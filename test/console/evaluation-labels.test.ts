@@ -114,6 +114,18 @@ describe('the labels of a cases file', () => {
     ).toEqual(of_eval.map(({ state, questions }) => ({ record: state, labels: [...questions] })));
   });
 
+  test.each(['constructor', '__proto__'])('have the shares of an option %s, given or left out', (id) => {
+    const rows = [`{"a":1,"${id}":3}`, '{"a":2}'].map(
+      (soft) =>
+        `{"state":"s","questions":[{"type":"choice","instructions":"Which?","criteria":{"a":null,"${id}":null},"answer":"a","soft":${soft}}]}`,
+    );
+    const targets = labelsOfCases({ rows }).rows.map(({ labels }) => labels[0]?.target);
+    expect(targets).toEqual([
+      [0.25, 0.75],
+      [1, 0],
+    ]);
+  });
+
   test('do not send the right answers', () => {
     const rows = [
       '{"state":"a","questions":[{"type":"noul","instructions":"Is it?","answer":true,"soft":[0.2,0.8]}]}',

@@ -115,6 +115,7 @@ test('a span of days has both of its ends, and no other', () => {
   expect(utcDay((range?.to_ms ?? 0) - 1)).toBe('2026-03-05');
   expect(rangeOfDays('2026-03-05', '2026-03-01')).toBeNull();
   expect(rangeOfDays('', '2026-03-01')).toBeNull();
+  expect(rangeOfDays('2026-02-30', '2026-03-05')).toBeNull();
   expect(rangeOfPreset('week', NOW_MS)).toEqual({
     preset: 'week',
     from_ms: NOW_MS - 7 * DAY_MS,

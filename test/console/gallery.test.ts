@@ -14,8 +14,8 @@ const SESSION = {
   user: { id: 'user_1', email: 'ada@example.com', name: 'Ada Lovelace', is_operator: true },
   csrf_token: 'token',
   organizations: [
-    { id: 'org_1', name: 'Analytical Engines', role: 'owner' },
-    { id: 'org_2', name: 'Ada Lovelace', role: 'reader' },
+    { id: 'org_1', name: 'Analytical Engines', role: 'owner', is_suspended: false },
+    { id: 'org_2', name: 'Ada Lovelace', role: 'reader', is_suspended: false },
   ],
   expires_at_ms: Date.UTC(2030, 0, 1),
 };

@@ -9,14 +9,15 @@ import { OWN_MODELS_MAX } from '../../src/catalog/own-models.ts';
 import { ErrorResponseSchema, ModelListSchema } from '../../src/http/schemas.ts';
 import { PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { Gate, intercepted } from '../support/faults.ts';
 import { metricIn, seriesOf } from '../support/metrics.ts';
 import { booksOf } from '../support/money.ts';
-import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
+import { isPostgresMissing } from '../support/postgres.ts';
 import { ALL_TYPES, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
+  EMBEDDED_MODEL,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -57,15 +58,16 @@ let tuning: string;
 let gate: Gate | null = null;
 beforeAll(async () => {
   made = await startTestConsole({
+    embedded: true,
     cold: false,
     metrics,
-    openEngine: async () =>
-      intercepted(await embeddedEngine(), async (run) => {
+    openEngine: (engine) =>
+      intercepted(engine, async (run) => {
         await gate?.pass();
         return await run();
       }),
   });
-  tuning = strongTuning((await embeddedEngine()).facts);
+  tuning = strongTuning((await EMBEDDED_MODEL.engine()).facts);
 });
 afterAll(async () => {
   await made.close();
@@ -223,11 +225,27 @@ describe("an organization's own model", () => {
     expect(seriesOf(await metrics.text(), 'tds_answer_drift_index')).toEqual([]);
   });
 
+  test('asked under ever new names makes no more series of metrics', async () => {
+    const own = await customer();
+    const series = async () => (await metrics.text()).split('\n').filter((line) => !line.startsWith('#'));
+    const counts: number[] = [];
+    for (let at = 0; at <= 20; at += 1) {
+      const id = await added(own, `support-${at}`);
+      await decide(own, id, { refund });
+      await remove(own, id);
+      counts.push((await series()).length);
+    }
+    expect(new Set(counts)).toEqual(new Set(counts.slice(0, 1)));
+    const text = await metrics.text();
+    expect(text).not.toContain(own.organization_id);
+    expect(metricIn(text, 'tds_questions_total{model="own",mode="fast"}')).toBeGreaterThanOrEqual(21);
+  });
+
   test('is one of a few, of which one more fits when one is removed', async () => {
     const own = await customer();
     const ids: string[] = [];
     for (let at = 0; at < OWN_MODELS_MAX; at += 1) ids.push(await added(own, `support-${at}`));
-    const refused = await refusal(await add(own, 'one-more'));
+    const refused = await refusal(await add(own, 'one-more', 'no tuning'));
     expect(refused).toMatchObject({ status: 409, code: 'too_many_models' });
     expect(refused.message).toContain(` ${OWN_MODELS_MAX} models`);
     await remove(own, ids[0] ?? '');
@@ -262,7 +280,7 @@ describe('what cannot be added is refused with a sentence, and changes nothing',
   const OTHER = { weights_sha256: 'f'.repeat(64), profile: 'other' };
 
   test.each(['', ' ', 'two words', 'a:b', 'a/b', '-a', 'é', 'x'.repeat(61)])('the name %j', async (name) => {
-    const refused = await refusal(await add(await customer(), name));
+    const refused = await refusal(await add(await customer(), name, 'no tuning'));
     expect(refused).toMatchObject({ status: 422, code: 'invalid_model_name', param: 'name' });
   });
 
@@ -273,14 +291,14 @@ describe('what cannot be added is refused with a sentence, and changes nothing',
     expect(refused).toMatchObject({ status: 409, code: 'model_name_taken', param: 'name' });
   });
 
-  test('any, before the organization had credit', async () => {
-    const refused = await refusal(await add(await customer({ credit_dollars: 0 }), 'support-1'));
+  test('any, before the organization had credit, whatever its tuning is', async () => {
+    const refused = await refusal(await add(await customer({ credit_dollars: 0 }), 'support-1', 'no tuning'));
     expect(refused).toMatchObject({ status: 402, code: 'credit_needed' });
   });
 });
 
 test('a cold service finds the base of a tuning', async () => {
-  const cold = await startTestConsole({ cold: true });
+  const cold = await startTestConsole({ embedded: true, cold: true });
   try {
     const own = await customer({}, cold);
     expect((await add(own, 'support-1')).status).toBe(200);
@@ -290,9 +308,9 @@ test('a cold service finds the base of a tuning', async () => {
 });
 
 test.skipIf(isPostgresMissing())('all nodes of a database have it at once, and lose it at once', async () => {
-  await using database = await testDatabase();
-  const one = await startTestConsole({ cold: false, postgres_url: database.url });
-  const other = await startTestService({ postgres_url: database.url });
+  await using database = await takeDatabase();
+  const one = await startTestConsole({ embedded: true, cold: false, postgres_url: database.url });
+  const other = await startTestService({ embedded: true, postgres_url: database.url });
   try {
     const own = await customer({}, one);
     const id = await added(own, 'support-1');

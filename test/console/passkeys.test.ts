@@ -1,7 +1,13 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { OPERATOR } from '../../src/access/actor.ts';
+import { endSignIns } from '../../src/accounts/end-sign-ins.ts';
+import { SignInError } from '../../src/console/people/errors.ts';
 import { RelyingParties, relyingPartyAt } from '../../src/console/people/relying-party.ts';
 import type { Visit } from '../../src/console/people/sign-in.ts';
+import type { Store } from '../../src/store/store.ts';
 import { Authenticator } from '../support/authenticator.ts';
+import { IS_ON_POSTGRES } from '../support/service.ts';
 import { appCode } from '../support/totp.ts';
 import {
   addUser,
@@ -29,13 +35,18 @@ function pageOf(...cookies: readonly string[]): Visit {
   return { headers, client_address };
 }
 
-/** Adds a passkey to the user of that session. */
-async function add({ sign_in }: TestSignIn, cookies: string, name = 'Laptop') {
-  const { passkeys } = sign_in;
+/** Begins to add a passkey to the user of that session. */
+async function begin({ sign_in }: TestSignIn, cookies: string) {
   const authenticator = new Authenticator();
-  const { set_cookies, ...request } = await passkeys.begin(pageOf(cookies), { password: PASSWORD });
-  const made = authenticator.create(request, PUBLIC_URL);
-  await passkeys.add(pageOf(cookies, cookieOf(set_cookies)), { name, ...made });
+  const { set_cookies, ...request } = await sign_in.passkeys.begin(pageOf(cookies), { password: PASSWORD });
+  const created = authenticator.create(request, PUBLIC_URL);
+  return { authenticator, created, at: pageOf(cookies, cookieOf(set_cookies)) };
+}
+
+/** Adds a passkey to the user of that session. */
+async function add(made: TestSignIn, cookies: string, name = 'Laptop') {
+  const { authenticator, created, at } = await begin(made, cookies);
+  await made.sign_in.passkeys.add(at, { name, ...created });
   return authenticator;
 }
 
@@ -287,6 +298,47 @@ describe('a passkey', () => {
     expect(refusal).toBeInstanceOf(Error);
     expect(refusal).not.toHaveProperty('code', 'wrong_passkey');
   });
+});
+
+test('the operator’s reset leaves no passkey that an intruder’s session adds meanwhile, and no session by one', async () => {
+  await using made = await openTestSignIn();
+  await addUser(made);
+  const cookies = await signedIn(made.sign_in);
+  const { user_id } = await sessionOf(made.sign_in, cookies);
+  const begun: Awaited<ReturnType<typeof begin>>[] = [];
+  for (let times = 0; times < 5; times += 1) begun.push(await begin(made, cookies));
+  const tried: Authenticator[] = [];
+  const entered: string[] = [];
+  const intrude = async () => {
+    const next = begun.shift();
+    if (next === undefined) throw new Error('more passkeys are added than were begun');
+    tried.push(next.authenticator);
+    try {
+      await made.sign_in.passkeys.add(next.at, { name: '', ...next.created });
+      entered.push(await enter(made, next.authenticator));
+    } catch (error) {
+      if (!(error instanceof SignInError)) throw error;
+    }
+  };
+  const outside = AsyncLocalStorage.snapshot();
+  const store: Pick<Store, 'transaction'> = {
+    async transaction(work) {
+      await intrude();
+      return await made.store.transaction(async (records) => {
+        const done = await work(records);
+        // SQLite lets nobody else write inside a transaction.
+        if (IS_ON_POSTGRES) await outside(intrude);
+        return done;
+      });
+    },
+  };
+  const { clock } = made.context;
+  const ended = await endSignIns({ clock, store }, OPERATOR, user_id);
+  await intrude();
+  expect(entered).toHaveLength(IS_ON_POSTGRES ? 2 : 1);
+  expect(ended).toEqual({ passkeys: entered.length, had_second_factor: false });
+  for (const cookie of [cookies, ...entered]) expect(await isSignedIn(made, cookie)).toBe(false);
+  for (const one of tried) await expect(enter(made, one)).rejects.toEqual(refusedAs('wrong_passkey'));
 });
 
 describe('the owner of passkeys', () => {

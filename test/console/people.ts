@@ -7,7 +7,7 @@ import { startTestService, type TestService, type TestServiceOptions } from '../
 export const PASSWORD = 'correct horse battery';
 
 /** Hashes at the least cost that there is: at better-auth's, a person costs a test a third of a second. */
-const CHEAP_PASSWORDS: PasswordHashing = {
+export const CHEAP_PASSWORDS: PasswordHashing = {
   hash: (password) => Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: 8, timeCost: 1 }),
   verify: ({ hash, password }) => Bun.password.verify(password, hash),
 };
@@ -17,6 +17,8 @@ export interface TestConsole {
   readonly service: TestService;
   /** Every mail that was sent, oldest first. */
   readonly mails: Mail[];
+  /** The origin of its pages. */
+  readonly origin: string;
   close(): Promise<void>;
 }
 
@@ -63,7 +65,8 @@ export async function startTestConsole(
     },
   });
   address = service.server.address;
-  return { service, mails, close: () => service.close() };
+  const origin = parts.is_https === true ? address.replace('http:', 'https:') : address;
+  return { service, mails, origin, close: () => service.close() };
 }
 
 /** Makes a user with a personal organization, gives them a password by a mailed link, and signs them in. */
@@ -97,7 +100,7 @@ export async function signIn(
   made: TestConsole,
   person: Pick<Person, 'user_id' | 'email' | 'organization_id' | 'default_project_id'>,
 ): Promise<Person> {
-  const { service } = made;
+  const { service, origin } = made;
   const signed_in = await change(made, '/console/api/sign-in', { email: person.email, password: PASSWORD });
   const cookie = signed_in.headers
     .getSetCookie()
@@ -111,7 +114,7 @@ export async function signIn(
     csrf_token,
     ask: (path, { method, body } = {}) => {
       const sent = method ?? (body === undefined ? 'GET' : 'POST');
-      const headers = { cookie, origin: service.server.address, 'x-csrf-token': csrf_token };
+      const headers = { cookie, origin, 'x-csrf-token': csrf_token };
       return service.fetch(path, {
         method: sent,
         headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
@@ -122,10 +125,10 @@ export async function signIn(
 }
 
 /** A change that needs no session. Throws when it is refused. */
-async function change({ service }: TestConsole, path: string, body: unknown): Promise<Response> {
+async function change({ service, origin }: TestConsole, path: string, body: unknown): Promise<Response> {
   const response = await service.fetch(path, {
     method: 'POST',
-    headers: { origin: service.server.address, 'content-type': 'application/json' },
+    headers: { origin, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);

@@ -19,7 +19,7 @@ const CREDIT_MICROS = 25_000_000;
 
 const program = chromiumPath();
 if (program === null) throw new Error('There is no chromium.');
-const made = await startTestConsole({ cold: false });
+const made = await startTestConsole({ embedded: true, cold: false });
 const { accounts, clock, db, server } = made.service;
 const ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
 const { organization_id, default_project_id: project_id } = ada;

@@ -18,7 +18,6 @@ import {
   newLevel,
   newOption,
   newQuestion,
-  QUESTION_TYPES,
 } from '../../src/console/pages/playground/draft.ts';
 import { EXAMPLES } from '../../src/console/pages/playground/examples.ts';
 import { prettyJson } from '../../src/console/pages/playground/pretty-json.ts';
@@ -27,6 +26,7 @@ import { projectFile } from '../../src/files/project-root.ts';
 import { isJsonObject, JsonObject, type JsonValue, jsonValueOf } from '../../src/json/json-value.ts';
 import { readJson } from '../../src/json/read-json.ts';
 import { writeJson } from '../../src/json/write-json.ts';
+import { QUESTION_TYPES } from '../../src/questions/types-and-modes.ts';
 
 setDefaultTimeout(120_000);
 
@@ -133,6 +133,9 @@ describe('the form and its JSON say the same', () => {
     const draft = (text: string): Draft => ({ record: { kind: 'json', text }, questions: [] });
     expect(writeJson(bodyOf(draft('{"b": 1, "1": [null]}'), ASKING).get('state') ?? null)).toBe(
       '{"b":1,"1":[null]}',
+    );
+    expect(writeJson(bodyOf(draft('{"order": 9007199254740993}'), ASKING).get('state') ?? null)).toBe(
+      '{"order":"9007199254740993"}',
     );
     const not_json = 'This is not a JSON object or array. Mend it, or send it as text.';
     expect(complaintsAbout(draft('{"b"')).get('state')).toBe(not_json);

@@ -69,6 +69,12 @@ test('the playground answers as the API does, and charges the same', async () =>
   expect(between - (await credit_micros())).toBe(before - between);
 });
 
+test('the API reference is there after a request of it, too', async () => {
+  await play('developer', account.key_id, SMALL_REQUEST);
+  await play('developer', `${account.key_id}/tokens`, SMALL_REQUEST);
+  expect((await made.service.fetch('/swagger')).status).toBe(200);
+});
+
 test('its tokens and price are counted as the API counts them, free of charge, and are what a run then costs', async () => {
   const before = await credit_micros();
   const path = `${account.key_id}/tokens`;

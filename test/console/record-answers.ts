@@ -7,7 +7,7 @@ import { projectFile } from '../../src/files/project-root.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, startTestService } from '../support/service.ts';
 
-const service = await startTestService({ cold: false });
+const service = await startTestService({ embedded: true, cold: false });
 const { key } = await addAccount(service);
 const answers: Record<string, unknown> = {};
 for (const { name, state, questions } of EXAMPLES) {

@@ -15,7 +15,7 @@ let service: TestService;
 let key: string;
 
 beforeAll(async () => {
-  service = await startTestService({ cold: false });
+  service = await startTestService({ embedded: true, cold: false });
   ({ key } = await addAccount(service));
 });
 afterAll(() => service.close());

@@ -305,14 +305,14 @@ const ROWS: readonly Row[] = [
     route: `PATCH ${IN}/keys/:key_id`,
     about: 'of somebody else',
     may: MANAGERS,
-    given: () => ({ body: { expires_at_ms: null } }),
+    given: () => ({ body: { lifetime_ms: null } }),
   },
   {
     route: `PATCH ${IN}/keys/:key_id`,
     about: 'of their own',
     may: KEY_MAKERS,
     made_by: 'caller',
-    given: () => ({ body: { expires_at_ms: null } }),
+    given: () => ({ body: { lifetime_ms: null } }),
   },
   {
     route: `POST ${IN}/keys/:key_id/limit`,
@@ -378,6 +378,7 @@ const ROWS: readonly Row[] = [
 
   { route: `GET ${IN}/billing`, may: SEERS },
   { route: `GET ${IN}/movements`, may: SEERS },
+  { route: `GET ${IN}/movements`, about: 'by request', may: SEERS, given: () => ({ query: 'by=request' }) },
   { route: `PATCH ${IN}/credit-alert`, may: PAYERS, given: () => ({ body: { credit_alert_micros: null } }) },
   { route: `POST ${IN}/top-ups`, may: PAYERS, given: () => ({ body: { amount_micros: 5_000_000 } }) },
   {
@@ -413,9 +414,9 @@ const ROWS: readonly Row[] = [
   { route: `GET ${IN}/own-models/`, may: SEERS },
   {
     route: `POST ${IN}/own-models/`,
-    about: 'of a file that is no tuning',
+    about: 'where no credit was paid',
     may: MANAGERS,
-    status: 422,
+    status: 402,
     given: () => ({ query: 'name=support-1', body: {} }),
   },
   {
@@ -663,7 +664,9 @@ describe('who may ask what', () => {
       const before = reads || expectedStatus(row, caller) >= 400 ? await dump() : null;
       const fixed = prepared === undefined ? row : { ...row, given: () => prepared };
       const response = await send(fixed, at, caller);
-      await response.text();
+      const text = await response.text();
+      expect(text).not.toBe('');
+      if (caller === 'nobody' && !row.may.includes(caller)) expect(text).toContain('"not_signed_in"');
       await row.after?.();
       statuses[caller] = response.status;
       expect(response.headers.get('cache-control')).toBe('no-store');
@@ -681,7 +684,7 @@ describe('what belongs to another organization is as what does not exist', () =>
     async (_, row) => {
       const before = await dump();
       const known = await refusalOf(await send(row, other, 'owner'));
-      expect(known).toMatchObject({ status: 404 });
+      expect(known).toMatchObject({ status: 404, error: { code: 'not_found' } });
       expect(known).toEqual(await refusalOf(await send(row, nothing, 'owner')));
       // Things of one's own do not open it either.
       expect(
@@ -701,7 +704,7 @@ describe('what belongs to another organization is as what does not exist', () =>
     const before = await dump();
     const { organization_id } = acme;
     const known = await refusalOf(await send(row, { ...other, organization_id }, 'owner'));
-    expect(known).toMatchObject({ status: 404 });
+    expect(known).toMatchObject({ status: 404, error: { code: 'not_found' } });
     expect(known).toEqual(await refusalOf(await send(row, { ...nothing, organization_id }, 'owner')));
     expect(await dump()).toBe(before);
   });
@@ -761,7 +764,9 @@ describe('a change is taken of the own pages only', () => {
       other_scheme: await refused(whole, { origin: own.replace('http:', 'ftp:') }),
       longer: await refused(whole, { origin: `${own}.evil.example` }),
       same_site: await refused(whole, { 'sec-fetch-site': 'same-site' }),
-      form: await refused(whole, { 'content-type': 'text/plain' }),
+      cross_site: await refused(whole, { 'sec-fetch-site': 'cross-site' }),
+      text: await refused(whole, { 'content-type': 'text/plain' }),
+      form: await refused(whole, { 'content-type': 'application/x-www-form-urlencoded' }),
     }).toEqual({
       none: '403 wrong_origin',
       opaque: '403 wrong_origin',
@@ -770,6 +775,8 @@ describe('a change is taken of the own pages only', () => {
       other_scheme: '403 wrong_origin',
       longer: '403 wrong_origin',
       same_site: '403 wrong_origin',
+      cross_site: '403 wrong_origin',
+      text: '422 unsupported_media_type',
       form: '422 unsupported_media_type',
     });
     if (!row.may.includes('nobody')) {

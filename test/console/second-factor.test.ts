@@ -1,4 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { SignInError } from '../../src/console/people/errors.ts';
 import { appCode, wrongCode } from '../support/totp.ts';
 import {
   addUser,
@@ -88,6 +89,16 @@ describe('a second factor', () => {
       refusedAs('second_factor_ended'),
     );
     expect(made.problems).toEqual([]);
+  });
+
+  test('is that of the waiting sign-in, also in a browser where another account is signed in', async () => {
+    await using made = await openTestSignIn();
+    const { app_url } = await withSecondFactor(made);
+    await addUser(made, 'eve@example.com');
+    const eve = await signedIn(made.sign_in, 'eve@example.com');
+    const both = visit(`${eve}; ${await waiting(made)}`);
+    const { set_cookies } = await made.sign_in.finishSignIn(both, { code: appCode(app_url) });
+    expect((await sessionOf(made.sign_in, cookieOf(set_cookies))).email).toBe(EMAIL);
   });
 
   test('begins one session with each code, also where two sign-ins send it at once', async () => {
@@ -181,6 +192,31 @@ describe('a second factor', () => {
     await expect(
       made.reopen().finishSignIn(visit(await waiting(made)), { code: appCode(app_url) }),
     ).rejects.toEqual(refusedAs('too_many_attempts'));
+  });
+
+  test('counts no failure of our own as a guess, and ten wrong codes of a session that turns it on', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { app_url } = await withSecondFactor(made);
+    await addUser(made, 'eve@example.com');
+    const eves = await signedIn(sign_in, 'eve@example.com');
+    const begun = await sign_in.second_factors.begin(visit(eves), { password: PASSWORD });
+    const cookies = await waiting(made);
+    const finish = () => sign_in.finishSignIn(visit(cookies), { code: appCode(app_url) });
+    const confirm = (code: string) => sign_in.second_factors.confirm(visit(eves), { code });
+    await made.execute('ALTER TABLE second_factors RENAME TO hidden');
+    for (const attempt of [finish, () => confirm(appCode(begun.app_url))]) {
+      for (let times = 0; times < 11; times += 1) {
+        const error = await attempt().catch((failure: unknown) => failure);
+        expect([error instanceof Error, error instanceof SignInError]).toEqual([true, false]);
+      }
+    }
+    await made.execute('ALTER TABLE hidden RENAME TO second_factors');
+    await finish();
+    for (let guesses = 0; guesses < 10; guesses += 1) {
+      await expect(confirm(wrongCode(begun.app_url))).rejects.toEqual(refusedAs('wrong_code'));
+    }
+    await expect(confirm(appCode(begun.app_url))).rejects.toEqual(refusedAs('too_many_attempts'));
   });
 
   test('takes five guesses of one sign-in', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { consoleSecret, SECRET_FILE, SecretRefused } from '../../src/console/people/secret.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('the secret is made once, as 32 random bytes in a file of its owner alone', () => {
   const [directory, other] = [temporaryDirectory(), temporaryDirectory()];

@@ -1,13 +1,15 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { DBTransactionAdapter } from 'better-auth';
-import { hashPassword, verifyPassword } from 'better-auth/crypto';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { AccountError } from '../../src/access/errors.ts';
+import { endSignIns } from '../../src/accounts/end-sign-ins.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { SESSION_S } from '../../src/console/people/better-auth.ts';
 import { SignInError } from '../../src/console/people/errors.ts';
 import { printingMailer } from '../../src/console/people/mail.ts';
 import { resetLink } from '../../src/console/people/reset-link.ts';
 import { TestClock } from '../accounts/support.ts';
+import { CHEAP_PASSWORDS } from './people.ts';
 import {
   addUser,
   cookieOf,
@@ -544,14 +546,14 @@ describe('the password', () => {
       let holds = false;
       return {
         passwords: {
-          hash: hashPassword,
+          hash: CHEAP_PASSWORDS.hash,
           async verify(given: { readonly hash: string; readonly password: string }) {
             if (holds) {
               holds = false;
               reached.resolve();
               await gate.promise;
             }
-            return await verifyPassword(given);
+            return await CHEAP_PASSWORDS.verify(given);
           },
         },
         /** Begins something that checks a password, and resolves when it does. */
@@ -645,6 +647,23 @@ describe('the password', () => {
     expect((await sessionOf(sign_in, await signedIn(sign_in))).user_id).toBe(user.id);
     expect(await numberOf(made, 'organizations')).toBe(1);
   });
+
+  test('is set by no earlier link once the operator has made one', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in, smtp } = made;
+    await addUser(made);
+    const { user_id } = await sessionOf(sign_in, await signedIn(sign_in));
+    await sign_in.requestReset(visit(), EMAIL);
+    const earlier = tokenIn(await smtp.next(), 'reset');
+    await endSignIns(made.context, OPERATOR, user_id);
+    const link = new URL(await resetLink(made.parts, user_id));
+    await expect(sign_in.reset(visit(), { token: earlier, new_password: PASSWORD })).rejects.toEqual(
+      refusedAs('link_ended'),
+    );
+    const token = new URLSearchParams(link.hash.slice(1)).get('token') ?? '';
+    await sign_in.reset(visit(), { token, new_password: NEW_PASSWORD });
+    await signedIn(sign_in, EMAIL, NEW_PASSWORD);
+  });
 });
 
 describe('deleting the account', () => {
@@ -730,7 +749,8 @@ describe('after a crash', () => {
 });
 
 test('neither a session’s token, nor a link’s, nor a password is in the database', async () => {
-  await using made = await openTestSignIn();
+  // Hashed as the service does.
+  await using made = await openTestSignIn({ passwords: undefined });
   const { sign_in, smtp } = made;
   await sign_in.signUp(visit(), GIVEN);
   const verification = tokenIn(await smtp.next(), 'verify');
@@ -763,11 +783,11 @@ describe('which accounts exist is not told', () => {
       passwords: {
         hash: (password: string) => {
           counted.hashed += 1;
-          return hashPassword(password);
+          return CHEAP_PASSWORDS.hash(password);
         },
         verify: (given: { readonly hash: string; readonly password: string }) => {
           counted.verified += 1;
-          return verifyPassword(given);
+          return CHEAP_PASSWORDS.verify(given);
         },
       },
     };
@@ -1001,6 +1021,54 @@ describe('limits', () => {
     expect(attempts).toBe(10);
   });
 
+  test('of guesses count no failure of our own, however often the right password is tried', async () => {
+    await using made = await openTestSignIn({ clock: new TestClock(Date.now()) });
+    const { sign_in, smtp } = made;
+    await addUser(made);
+    const cookies = await signedIn(sign_in);
+    await sign_in.signUp(visit(), { ...GIVEN, email: 'new@example.com' });
+    const token = tokenIn(await smtp.next(), 'verify');
+    const change = { current_password: PASSWORD, new_password: NEW_PASSWORD };
+    const tries: readonly (() => Promise<unknown>)[] = [
+      () => sign_in.verify(visit(), { token, password: PASSWORD }),
+      () => sign_in.signIn(visit(), GIVEN),
+      () => sign_in.second_factors.begin(visit(cookies), { password: PASSWORD }),
+      () => sign_in.changePassword(visit(cookies), change),
+    ];
+    await made.execute('ALTER TABLE sign_in_accounts RENAME TO hidden');
+    for (const attempt of tries) {
+      for (let times = 0; times < 11; times += 1) {
+        const error = await attempt().catch((failure: unknown) => failure);
+        expect([error instanceof Error, error instanceof SignInError]).toEqual([true, false]);
+      }
+    }
+    await made.execute('ALTER TABLE hidden RENAME TO sign_in_accounts');
+    for (const attempt of tries) await attempt();
+  });
+
+  test('of guesses count no refusal for lack of room', async () => {
+    await using made = await openTestSignIn({ clock: new TestClock(Date.now()) });
+    await addUser(made);
+    const gate = Promise.withResolvers<void>();
+    const sign_in = made.reopen({
+      passwords: {
+        hash: (password) => gate.promise.then(() => CHEAP_PASSWORDS.hash(password)),
+        verify: (given) => gate.promise.then(() => CHEAP_PASSWORDS.verify(given)),
+      },
+    });
+    const address = freshAddress();
+    const others = Array.from({ length: 10 }, (_, index) =>
+      sign_in.signIn(visit('', address), { ...GIVEN, email: `user-${index}@example.com` }).catch(() => null),
+    );
+    for (let times = 0; times < 11; times += 1) {
+      await expect(sign_in.signIn(visit('', address), GIVEN)).rejects.toEqual(refusedAs('too_busy'));
+    }
+    gate.resolve();
+    await Promise.all(others);
+    await signedIn(sign_in);
+    await sign_in.close();
+  });
+
   test.each([
     ['sign-ins', 30],
     ['sign-ups', 10],
@@ -1041,18 +1109,63 @@ describe('limits', () => {
     await made.sign_in.requestReset(other, 'else@example.com');
   });
 
-  test('of mails to one mailbox, whoever asks for them and whatever for', async () => {
+  test('of mails to one mailbox, whoever asks for them: five of each purpose, whatever was used up of the others', async () => {
     const clock = new TestClock(Date.now());
     await using made = await openTestSignIn({ clock });
-    let number = 0;
-    const [attempts] = await untilRefused(() => {
-      number += 1;
-      if (number % 3 === 0) return made.sign_in.signUp(visit(), GIVEN);
-      return number % 3 === 1
-        ? made.sign_in.requestReset(visit(), EMAIL)
-        : made.sign_in.requestVerification(visit(), EMAIL);
-    });
+    const { sign_in } = made;
+    const asked = [
+      () => sign_in.requestVerification(visit(), EMAIL),
+      () => sign_in.requestReset(visit(), EMAIL),
+      () => sign_in.signUp(visit(), GIVEN),
+      () => Promise.try(() => sign_in.countInvitation({ user_id: freshAddress() }, EMAIL)),
+    ];
+    const attempts: number[] = [];
+    for (const ask of asked) attempts.push((await untilRefused(ask))[0]);
+    expect(attempts).toEqual([5, 5, 5, 5]);
+  });
+
+  test.each([
+    ['resets', EMAIL],
+    ['sign-ups', 'new@example.com'],
+  ] as const)(
+    'of mails leave the owner of a mailbox a link that works, when a stranger uses up its %s',
+    async (what, email) => {
+      const clock = new TestClock(Date.now());
+      await using made = await openTestSignIn({ clock });
+      const { sign_in, smtp } = made;
+      await addUser(made);
+      await untilRefused(() => sign_in.requestVerification(visit(), email));
+      await untilRefused(() =>
+        what === 'resets'
+          ? sign_in.requestReset(visit(), email)
+          : sign_in.signUp(visit(), { ...GIVEN, email, password: 'what Eve would like' }),
+      );
+      await sign_in.close();
+      const newest = smtp.received.findLast(({ text }) => text.includes('/console/reset#'));
+      if (newest === undefined) throw new Error('no mail has a link that sets a password');
+      expect(newest.to).toEqual([email]);
+      const after = made.reopen();
+      await after.reset(visit(), { token: tokenIn(newest, 'reset'), new_password: NEW_PASSWORD });
+      await signedIn(after, email, NEW_PASSWORD);
+      await after.close();
+    },
+  );
+
+  test('of mails to one mailbox count no request that is refused for lack of room', async () => {
+    const clock = new TestClock(Date.now());
+    await using made = await openTestSignIn({ clock });
+    const sign_in = made.reopen({ mailer: printingMailer(() => undefined) });
+    const others = Array.from({ length: 200 }, (_, index) =>
+      sign_in.requestReset(visit(), `user-${index}@example.com`),
+    );
+    for (let times = 0; times < 5; times += 1) {
+      await expect(sign_in.requestReset(visit(), EMAIL)).rejects.toEqual(refusedAs('too_busy'));
+    }
+    await Promise.all(others);
+    await sign_in.close();
+    const [attempts] = await untilRefused(() => sign_in.requestReset(visit(), EMAIL));
     expect(attempts).toBe(5);
+    await sign_in.close();
   });
 });
 

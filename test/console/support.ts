@@ -19,6 +19,7 @@ import { temporaryDatabase } from '../accounts/support.ts';
 import { giveBackDatabase, takeDatabase } from '../support/emptied-postgres.ts';
 import { sharedPostgres } from '../support/postgres.ts';
 import { execute, IS_ON_POSTGRES, type StoredRows } from '../support/service.ts';
+import { CHEAP_PASSWORDS } from './people.ts';
 import { type ReceivedMail, startSmtpReceiver } from './smtp-receiver.ts';
 
 export const PUBLIC_URL = 'https://tds.example.com';
@@ -105,6 +106,7 @@ function partsOn(database: SignInParts['database'], store: Store): SignInParts {
     },
     ...context,
     problems: { report: () => undefined },
+    passwords: CHEAP_PASSWORDS,
   };
 }
 

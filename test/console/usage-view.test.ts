@@ -2,8 +2,10 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import {
   addressOf,
+  isPartOf,
   MEASURES,
   queryOf,
+  rangeOf,
   type UsageView,
   viewOf,
   zoomTo,
@@ -71,6 +73,18 @@ describe('the view of the usage page', () => {
         expect(Number.isInteger(status) && status >= 100 && status <= 599).toBe(true);
       }),
     );
+  });
+
+  test.each([
+    ['of a week that is shown whole', 'week', 0, 0, false],
+    ['of a week without its beginning', 'week', 60_000, 0, true],
+    ['of a week without its end', 'week', 0, -60_000, true],
+    ['of all time, which begins with the usage', 'all', 60_000, 0, false],
+    ['of all time without its end', 'all', 0, -60_000, true],
+  ])('is part of what was asked for: %s', (_, span, later_ms, earlier_ms, is_part) => {
+    const asked = rangeOf({ span }, NOW_MS);
+    const shown = { from_ms: asked.from_ms + later_ms, to_ms: asked.to_ms + earlier_ms };
+    expect(isPartOf(shown, rangeOf({ span }, NOW_MS, shown))).toBe(is_part);
   });
 
   test('with a request asks for nothing else', () => {

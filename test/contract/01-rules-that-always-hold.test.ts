@@ -4,7 +4,7 @@ import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
+  EMBEDDED_MODEL,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestService,
@@ -15,7 +15,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
 });
 afterAll(() => closeAudited(service));
 
@@ -104,7 +104,7 @@ describe('Models', () => {
   });
 
   test('decision-1 reads 16K tokens: of a longer record the middle is left out, and not billed', async () => {
-    const engine = await embeddedEngine();
+    const engine = await EMBEDDED_MODEL.engine();
     const question = { type: 'noul', instructions: 'Is it long?', yes: undefined, no: undefined } as const;
     const plan = await engine.plan({ state: 'word '.repeat(100_000), questions: [question], mode: 'fast' });
     // A record is cut to whole steps of 256 tokens.

@@ -16,7 +16,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 let service: TestService;
 let answersOfRecords: Readonly<Record<string, Answer>>[];
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
   const { key } = await addAccount(service);
   answersOfRecords = [];
   for (const state of RECORDS) {

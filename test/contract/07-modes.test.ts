@@ -11,7 +11,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 let service: TestService;
 let key: string;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
   key = (await addAccount(service)).key;
 });
 afterAll(() => closeAudited(service));

@@ -46,12 +46,13 @@ describe('Model object', () => {
 });
 
 describe('additions to the model object', () => {
-  test('context, price, modes, and the limits of the organization whose key asks', async () => {
+  test('release, context, price, modes, and the limits of the organization whose key asks', async () => {
     const second = await addAccount(service, { tier: 2 });
     const [model] = (await listed(second.key)).data;
     expect(model).toEqual({
       id: 'decision-1',
       object: 'model',
+      created: Date.UTC(2026, 10, 1) / 1_000,
       owned_by: 'tds',
       kind: 'decision',
       status: 'live',
@@ -175,7 +176,14 @@ describe('GET /v1/models', () => {
     const body: unknown = await (await list(key)).json();
     expect(body).toMatchObject({
       data: [
-        { id: 'decision-0', object: 'model', owned_by: 'tds', kind: 'decision', status: 'live' },
+        {
+          id: 'decision-0',
+          object: 'model',
+          created: at_ms / 1_000,
+          owned_by: 'tds',
+          kind: 'decision',
+          status: 'live',
+        },
         { id: 'decision-1' },
       ],
       models: [

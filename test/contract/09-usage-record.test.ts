@@ -7,13 +7,7 @@ import { exportUsage } from '../../src/usage/export.ts';
 import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
-import {
-  addAccount,
-  embeddedEngine,
-  MODEL_TEST_TIMEOUT_MS,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectAnyError, expectDecision, expectError } from './expectations.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
@@ -22,7 +16,7 @@ let around: Around = (run) => run();
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
 });
 afterAll(() => closeAudited(service));

@@ -11,7 +11,6 @@ import { booksOf, closeAudited, DOLLAR, ledgerOf, untilHeld, usageOf } from '../
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -27,7 +26,7 @@ let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
     clock: MovableClock.stopped(),
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
 });
 afterAll(() => closeAudited(service));
@@ -176,10 +175,7 @@ describe('Credit hold for one request', () => {
   /** Starts a request and returns when its hold is placed and the model is about to answer it. */
   async function startHeld(key: string) {
     const gate = new Gate();
-    around = async (run) => {
-      await gate.pass();
-      return await run();
-    };
+    around = gate.hold;
     const response = ask(service, key);
     await gate.reached;
     around = (run) => run();

@@ -8,13 +8,7 @@ import { MovableClock } from '../support/clock.ts';
 import { type Around, intercepted, withoutTable } from '../support/faults.ts';
 import { closeAudited } from '../support/money.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
-import {
-  addAccount,
-  embeddedEngine,
-  MODEL_TEST_TIMEOUT_MS,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectDecision, expectError, platformHeaders } from './expectations.ts';
 import { type Code, MODEL_HEADERS, RATE_REQUEST_HEADERS } from './spec.ts';
 
@@ -25,7 +19,7 @@ let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
     clock: MovableClock.stopped(),
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
 });
 afterAll(() => closeAudited(service));
@@ -55,7 +49,7 @@ describe('x-ratelimit-* and service-processing-ms accompany every response that 
 });
 
 describe('x-typesafe-request-id, an addition, is a copy of x-request-id', () => {
-  test('on every response of /v1/systemone, and on no other path', async () => {
+  test('on every response of /v1/systemone and /v1/models, and on no other path', async () => {
     const { key } = await addAccount(service);
     const answered = await post(service, key, SMALL_REQUEST, '/v1/systemone');
     const responses = [
@@ -63,8 +57,10 @@ describe('x-typesafe-request-id, an addition, is a copy of x-request-id', () => 
       await post(service, key, {}, '/v1/systemone'),
       await post(service, 'nonsense', SMALL_REQUEST, '/v1/systemone'),
       await service.fetch('/v1/systemone'),
+      await service.fetch('/v1/models', { headers: { 'x-api-key': key } }),
+      await service.fetch('/v1/models'),
     ];
-    expect(responses.map(({ status }) => status)).toEqual([200, 400, 401, 405]);
+    expect(responses.map(({ status }) => status)).toEqual([200, 400, 401, 405, 200, 401]);
     for (const { headers } of responses) {
       expect(headers.get('x-typesafe-request-id')).toMatch(/^req_/);
       expect(headers.get('x-typesafe-request-id')).toBe(headers.get('x-request-id'));

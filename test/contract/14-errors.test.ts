@@ -8,13 +8,12 @@ import {
   setDefaultTimeout,
   test,
 } from 'bun:test';
-import { cpSync, readdirSync, renameSync } from 'node:fs';
+import { cpSync, renameSync } from 'node:fs';
 import { connect } from 'node:net';
-import { basename, dirname, join } from 'node:path';
-import { type DecisionEngine, EMBEDDED_WEIGHTS, openEngine } from '../../native/engine.ts';
+import { join } from 'node:path';
+import { type DecisionEngine, openEngine } from '../../native/engine.ts';
 import { ERROR_TYPES, ERRORS } from '../../src/errors/errors.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Around, Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';
@@ -22,7 +21,6 @@ import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   POLL_MS,
   startTestService,
@@ -31,6 +29,8 @@ import {
   type TestService,
   untilReady,
 } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
 import { expectAnyError, expectDecision, expectError, platformHeaders } from './expectations.ts';
 import { MODEL_HEADERS, STATUS_OF_CODE, TYPE_OF_STATUS } from './spec.ts';
 
@@ -38,9 +38,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 describe('Status to type', () => {
   test('each status has the one type of its errors', () => {
-    for (const [status, type] of Object.entries(TYPE_OF_STATUS)) {
-      expect(Object.entries(ERROR_TYPES).find(([each]) => each === status)?.[1]).toBe(type as never);
-    }
+    expect<Readonly<Record<number, string>>>(ERROR_TYPES).toEqual(TYPE_OF_STATUS);
   });
 });
 
@@ -57,7 +55,7 @@ let service: TestService;
 let account: TestAccount;
 beforeAll(async () => {
   service = await startTestService({
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
 });
 afterAll(() => closeAudited(service));
@@ -182,10 +180,7 @@ describe('503 billing_unavailable', () => {
     test(`the charge cannot be written (${table}): no answer, nothing charged, the hold is released when it can be`, async () => {
       const before = await booksOf(service, account);
       const gate = new Gate();
-      around = async (run) => {
-        await gate.pass();
-        return await run();
-      };
+      around = gate.hold;
       const waiting = ask(service, account.key);
       await gate.reached;
       await withoutTable(service, table, async () => {
@@ -205,6 +200,8 @@ describe('503 billing_unavailable', () => {
 });
 
 describe('502 model_unavailable', () => {
+  const OWN_ENGINE = { model_path: TINY_WEIGHTS, gpu: false, threads: 1, context_tokens: 1_024 } as const;
+
   /** Starts a service on an engine of its own that can be taken away from under it. */
   async function startOnOwnEngine(open: () => Promise<DecisionEngine>, cold = false) {
     const own = await startTestService({ openEngine: open, cold });
@@ -214,7 +211,7 @@ describe('502 model_unavailable', () => {
   test('the engine is killed: not charged, recorded with nothing, and the next request is answered', async () => {
     const engines: DecisionEngine[] = [];
     const { own, account } = await startOnOwnEngine(async () => {
-      const engine = await openEngine({ gpu: false, threads: 1, context_tokens: 1_024 });
+      const engine = await openEngine(OWN_ENGINE);
       engines.push(engine);
       return engine;
     });
@@ -241,20 +238,18 @@ describe('502 model_unavailable', () => {
 
   test('the weights are gone: not charged, and answered once they are back', async () => {
     const weights = temporaryDirectory();
-    const directory = join(weights.path, 'model');
-    cpSync(dirname(EMBEDDED_WEIGHTS), directory, { recursive: true });
-    expect(readdirSync(directory)).toContain(basename(EMBEDDED_WEIGHTS));
-    const model_path = join(directory, basename(EMBEDDED_WEIGHTS));
-    const open = () => openEngine({ model_path, gpu: false, threads: 1, context_tokens: 1_024 });
+    const model_path = join(weights.path, 'tiny.gguf');
+    cpSync(TINY_WEIGHTS, model_path);
+    const open = () => openEngine({ ...OWN_ENGINE, model_path });
     const { own, account } = await startOnOwnEngine(open, true);
     try {
       const before = await booksOf(own, account);
-      renameSync(directory, `${directory}-away`);
+      renameSync(model_path, `${model_path}-away`);
       for (const mode of ['fast', 'fast']) {
         await expectError(await ask(own, account.key, { mode }), 'model_unavailable');
       }
       expect(await booksOf(own, account)).toEqual({ ...before, usage_rows: 2 });
-      renameSync(`${directory}-away`, directory);
+      renameSync(`${model_path}-away`, model_path);
       await expectDecision(await ask(own, account.key));
     } finally {
       await closeAudited(own);
@@ -266,8 +261,8 @@ describe('502 model_unavailable', () => {
     const gate = new Gate();
     const own = await startTestService({
       queue_limit: 1,
-      openEngine: async () =>
-        intercepted(await embeddedEngine(), async (run, { scope }) => {
+      openEngine: (engine) =>
+        intercepted(engine, async (run, { scope }) => {
           if (scope !== 'warm-up') await gate.pass();
           return await run();
         }),
@@ -321,8 +316,8 @@ describe('503 model_warming_up', () => {
     const warmUps = { count: 0 };
     const own = await startTestService({
       cold: true,
-      openEngine: async () =>
-        intercepted(await embeddedEngine(), async (run, { scope }) => {
+      openEngine: (engine) =>
+        intercepted(engine, async (run, { scope }) => {
           // The second warm-up is that of consistent mode.
           if (scope === 'warm-up' && ++warmUps.count === 2) await consistent.pass();
           return await run();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { changeProject } from '../../src/accounts/projects.ts';
+import { ERROR_CODES, ERRORS, type ErrorCode } from '../../src/errors/errors.ts';
 import { MovableClock } from '../support/clock.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
@@ -18,6 +19,19 @@ beforeAll(async () => {
 afterAll(() => closeAudited(service));
 
 describe('Charging and retry rules', () => {
+  test('2. retry only 429 rate_limit_exceeded, 502 and 503; our own codes are 408, 409 and 500', () => {
+    const of = (when: string) => new Set(ERROR_CODES.filter((code) => ERRORS[code].retry === when));
+    const of_model_and_load = ERROR_CODES.filter((code) => [502, 503].includes(ERRORS[code].status));
+    const later: readonly ErrorCode[] = [
+      ...of_model_and_load,
+      ...(['rate_limit_exceeded', 'request_timeout', 'idempotency_key_in_use', 'internal_error'] as const),
+    ];
+    expect(of('later')).toEqual(new Set(later));
+    expect(of('after_account_change')).toEqual(
+      new Set(['invalid_api_key', 'insufficient_credit', 'project_spend_limit', 'api_key_spend_limit']),
+    );
+  });
+
   test('3. project_spend_limit persists until the next UTC month', async () => {
     const probe = await addAccount(service);
     const { usage } = await expectDecision(await ask(service, probe.key));

@@ -4,21 +4,20 @@ import { createKey } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { changeProject, createProject } from '../../src/accounts/projects.ts';
 import { creditByHand, topUpRange } from '../../src/payments/credit.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Around, Gate, intercepted } from '../support/faults.ts';
+import { type Around, Gate, intercepted, withoutTable } from '../support/faults.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   IS_ON_POSTGRES,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
   type TestService,
 } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectDecision, expectError } from './expectations.ts';
 import { TIERS } from './spec.ts';
 
@@ -29,7 +28,7 @@ let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
     clock: MovableClock.stopped(),
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
 });
 afterAll(() => closeAudited(service));
@@ -259,6 +258,8 @@ describe('Tokens per minute', () => {
     around = () => Promise.reject(new Error('a decode failed'));
     await expectError(await ask(service, account.key), 'model_unavailable');
     around = (run) => run();
+    const not_charged = await withoutTable(service, 'usage_records', () => ask(service, account.key));
+    await expectError(not_charged, 'billing_unavailable');
     const rejected = { questions: { q: { type: 'noul', criteria: 'no object' } } };
     await expectError(await ask(service, account.key, rejected), 'invalid_request', 'questions.q.criteria');
     const setLimit = (spend_limit_micros: number | null) =>
@@ -301,10 +302,7 @@ describe('Tokens per minute', () => {
     const { billed } = await sizes();
     const { key } = await limitedAccount({ tokens_per_minute: billed - 1 });
     const gate = new Gate();
-    around = async (run) => {
-      await gate.pass();
-      return await run();
-    };
+    around = gate.hold;
     const large = ask(service, key);
     await gate.reached;
     await expectLimited(await ask(service, key), 60);
@@ -317,10 +315,7 @@ describe('Tokens per minute', () => {
     const fitting = 5;
     const account = await limitedAccount({ tokens_per_minute: fitting * estimate, requests_per_minute: 20 });
     const gate = new Gate();
-    around = async (run) => {
-      await gate.pass();
-      return await run();
-    };
+    around = gate.hold;
     let refused = 0;
     const sent = Array.from({ length: 30 }, async () => {
       const response = await ask(service, account.key);

@@ -3,13 +3,7 @@ import { exportUsage } from '../../src/usage/export.ts';
 import { type Around, intercepted } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
-import {
-  addAccount,
-  embeddedEngine,
-  MODEL_TEST_TIMEOUT_MS,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 import { expectAnyError, expectDecision } from './expectations.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
@@ -18,7 +12,8 @@ let around: Around = (run) => run();
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    embedded: true,
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
 });
 afterAll(() => closeAudited(service));

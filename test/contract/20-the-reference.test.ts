@@ -7,7 +7,6 @@ import { type Around, Gate, intercepted } from '../support/faults.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -25,11 +24,7 @@ const Documented = Type.Object({
 const Operation = Type.Object({ responses: Type.Record(Type.String(), Documented) });
 const Reference = Type.Object({
   tags: Type.Array(Type.Object({ name: Type.String(), description: Type.Optional(Type.String()) })),
-  paths: Type.Object({
-    '/v1/decisions': Type.Object({ post: Operation }),
-    '/v1/systemone': Type.Object({ post: Operation }),
-    '/v1/models': Type.Object({ get: Operation }),
-  }),
+  paths: Type.Record(Type.String(), Type.Record(Type.String(), Operation)),
   components: Type.Object({ schemas: Type.Record(Type.String(), Type.Unknown()) }),
 });
 
@@ -42,7 +37,8 @@ beforeAll(async () => {
   service = await startTestService({
     queue_limit: 1,
     clock: MovableClock.stopped(),
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    embedded: true,
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
   account = await addAccount(service);
   const document: unknown = await (await service.fetch('/swagger/json')).json();
@@ -53,9 +49,14 @@ afterAll(() => service.close());
 
 /** Returns the reference's responses of a path, by status. */
 function responsesOf(path: string): Static<typeof Operation>['responses'] {
-  const { '/v1/models': models, '/v1/systemone': systemone, '/v1/decisions': decisions } = reference.paths;
-  if (path === '/v1/models') return models.get.responses;
-  return (path === '/v1/systemone' ? systemone : decisions).post.responses;
+  const [operation] = Object.values(reference.paths[path] ?? {});
+  if (operation === undefined) throw new Error(`the reference has no ${path}`);
+  return operation.responses;
+}
+
+/** Returns the names of the documented headers of a status, in alphabetical order. */
+function headersOf(path: string, status: number): readonly string[] {
+  return Object.keys(responsesOf(path)[status]?.headers ?? {}).sort();
 }
 
 /** Returns the reference's paragraph that begins with a code, on a path. */
@@ -69,6 +70,16 @@ function paragraphOf(path: string, code: string): string | undefined {
 function property(part: unknown, name: string): unknown {
   return Object.entries(part ?? {}).find(([key]) => key === name)?.[1];
 }
+
+/** Headers that say nothing to a client of the API, on every response. */
+const OF_HTTP = [
+  'content-type',
+  'content-length',
+  'date',
+  'connection',
+  'keep-alive',
+  'x-content-type-options',
+];
 
 /** No path of the reference gives these. */
 const OF_OTHER_PATHS = ['not_found', 'method_not_allowed'];
@@ -129,8 +140,7 @@ describe('The reference of the running service', () => {
   );
 
   test('lists the headers of each status', () => {
-    const headers = (status: number) =>
-      Object.keys(responsesOf('/v1/decisions')[status]?.headers ?? {}).sort();
+    const headers = (status: number) => headersOf('/v1/decisions', status);
     const retry = 'retry-after';
     for (const status of [401, 402, 404, 408, 413, 431, 500]) {
       expect([status, headers(status)]).toEqual([status, ['x-request-id']]);
@@ -142,24 +152,39 @@ describe('The reference of the running service', () => {
       'x-request-id',
     ].sort();
     expect(headers(200)).toEqual([...of_the_model, 'idempotent-replayed'].sort());
-    expect(headers(409)).toEqual([retry, 'x-request-id'].sort());
+    expect(headers(409)).toEqual([retry, 'x-request-id', 'x-should-retry']);
     for (const status of [400, 422]) {
       expect([status, headers(status)]).toEqual([status, of_the_model.toSorted()]);
     }
     for (const status of [502, 503]) {
       expect([status, headers(status)]).toEqual([status, [retry, ...of_the_model].sort()]);
     }
-    expect(headers(429)).toEqual([retry, ...RATE_REQUEST_HEADERS, 'x-request-id'].sort());
+    expect(headers(429)).toEqual([retry, ...RATE_REQUEST_HEADERS, 'x-request-id', 'x-should-retry'].sort());
+    expect(headers(415)).toEqual(['accept-encoding', 'x-request-id']);
+  });
+
+  test('lists the headers of single paths on these, and x-should-retry where a code has it', () => {
+    expect(headersOf('/v1/tokens', 200)).toEqual(['tds-ignored-fields', 'x-request-id']);
+    const refused = ['retry-after', ...RATE_REQUEST_HEADERS, 'x-request-id'].sort();
+    for (const path of ['/v1/tokens', '/v1/models/{id}']) expect(headersOf(path, 429)).toEqual(refused);
+    expect(headersOf('/v1/models', 429)).toEqual([...refused, 'x-typesafe-request-id'].sort());
+    for (const path of ['/v1/systemone', '/v1/models']) {
+      for (const status of Object.keys(responsesOf(path))) {
+        expect([status, headersOf(path, Number(status))]).toEqual([
+          status,
+          expect.arrayContaining(['x-typesafe-request-id']),
+        ]);
+      }
+    }
   });
 });
 
 describe('What the running service answers is in its reference', () => {
   const expectDocumented = async (path: string, response: Response) => {
     const { status } = response;
-    const documented = Object.keys(responsesOf(path)[status]?.headers ?? {});
-    for (const header of ['x-request-id', ...platformHeaders(response)]) {
-      expect([status, documented]).toEqual([status, expect.arrayContaining([header])]);
-    }
+    const documented = [...headersOf(path, status), ...OF_HTTP];
+    const others = [...response.headers.keys()].filter((name) => !documented.includes(name));
+    expect([status, others]).toEqual([status, []]);
     if (status === 200) {
       await response.text();
       return;
@@ -187,14 +212,19 @@ describe('What the running service answers is in its reference', () => {
       '/v1/systemone',
       await post(service, key, { ...SMALL_REQUEST, model: 1 }, '/v1/systemone'),
     );
+    await expectDocumented('/v1/systemone', await post(service, key, SMALL_REQUEST, '/v1/systemone'));
+    await expectDocumented('/v1/tokens', await post(service, key, { ...SMALL_REQUEST, x: 1 }, '/v1/tokens'));
+    for (const coded of [path, '/v1/systemone', '/v1/tokens', '/v1/decisions/batch']) {
+      const headers = { authorization: `Bearer ${key}`, 'content-encoding': 'compress' };
+      const response = await service.fetch(coded, { method: 'POST', headers, body: '{}' });
+      expect([coded, response.status]).toEqual([coded, 415]);
+      await expectDocumented(coded, response);
+    }
   });
 
   test('a full queue: 502 with Retry-After', async () => {
     const gate = new Gate();
-    around = async (run) => {
-      await gate.pass();
-      return await run();
-    };
+    around = gate.hold;
     const first = ask(service, account.key);
     await gate.reached;
     const refused = await ask(service, account.key);

@@ -3,11 +3,11 @@ import { booksOf, closeAudited, ledgerOf } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedPlanner,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   stateOf,
   type TestService,
+  TINY_MODEL,
   untilReady,
 } from '../support/service.ts';
 import { expectDecision, expectError, platformHeaders } from './expectations.ts';
@@ -113,7 +113,7 @@ test('a request that cannot be planned: 502 model_unavailable, nothing is held, 
   const own = await startTestService({
     cold: true,
     openPlanner: async () => {
-      const planner = await embeddedPlanner();
+      const planner = await TINY_MODEL.planner();
       const plan: typeof planner.plan = async (input) => {
         if (is_broken) throw new Error('no memory for "my secret record"');
         return await planner.plan(input);

@@ -1,7 +1,7 @@
 /** The contract's tables as the tests need them, copied from its document and from nowhere else. */
 
 /**
- * "Status to type". Those of 405, 408, 409, 415, 431 and 500 are not shown: a client's mistake like the other 4xx, or ours.
+ * "Status to type". Not every status is shown there: another 4xx is a client's mistake like the rest, and 500 is ours.
  */
 export const TYPE_OF_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',

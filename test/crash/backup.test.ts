@@ -5,11 +5,10 @@ import { runAudit } from '../../db/sqlite/audit.ts';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { tds } from '../cli/support.ts';
+import { ChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
-import { POLL_MS } from '../support/service.ts';
 import { expectClean, written } from './kept.ts';
-import { ServerProcess } from './server-process.ts';
 import { type UnderLoad, underLoad } from './under-load.ts';
 
 const TEST_TIMEOUT_MS = 120_000;
@@ -66,11 +65,9 @@ async function drill(setup: UnderLoad, file: string, seen_before: UnderLoad['loa
         cost_micros,
       });
   }
-  await using server = new ServerProcess(directory);
-  const address = await server.ready();
-  if (address === null) throw new Error('the server did not start');
+  await using server = await new ChildServer(directory).ready();
   expectClean(db);
-  const fetchOf = { fetch: (path: string, init?: RequestInit) => fetch(address + path, init) };
+  const fetchOf = { fetch: (path: string, init?: RequestInit) => fetch(server.address + path, init) };
   expect((await post(fetchOf, setup.keys.rich, SMALL_REQUEST)).status).toBe(200);
   db.$client.close();
 }
@@ -106,27 +103,16 @@ test(
     const names_before = names();
     const seen_before = [...setup.load.seen];
     // The first new one may have begun before that, the second one has not. Nothing else is kept any more then.
-    await untilSome(
-      names,
-      (found) => found.length === 2 && !found.some((name) => names_before.includes(name)),
-    );
+    await eventually(() => names().length === 2 && !names().some((name) => names_before.includes(name)));
     // May leave a third one, which is written before the oldest is removed.
     await setup.server.kill();
     await setup.load.ended();
     await drill(setup, join(backups, names().at(-1) ?? ''), seen_before);
     const before = names();
-    await using next = new ServerProcess(setup.data, ['--backup-every', '1d']);
-    expect(await next.ready()).not.toBeNull();
+    await using next = await new ChildServer(setup.data, ['--backup-every', '1d']).ready();
     next.signal('SIGTERM');
     expect(await next.ended()).toBe(0);
     expect(names()).toEqual(before);
   },
   TEST_TIMEOUT_MS,
 );
-
-async function untilSome<T>(look: () => T, isEnough: (found: T) => boolean): Promise<T> {
-  for (let found = look(); ; found = look()) {
-    if (isEnough(found)) return found;
-    await Bun.sleep(POLL_MS);
-  }
-}

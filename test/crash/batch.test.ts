@@ -5,12 +5,12 @@ import fc from 'fast-check';
 import { usageRecords } from '../../db/sqlite/schema.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { microsOf } from '../../src/contract/money.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { BatchClient, HEADER, record } from '../batches/support.ts';
 import { propertySeed } from '../ledger/support.ts';
+import { ChildServer } from '../support/child-server.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectClean, expectKept } from './kept.ts';
 import { addLoadAccounts } from './load.ts';
-import { ServerProcess } from './server-process.ts';
 
 const RECORDS = 2_000;
 const KILLS = 4;
@@ -24,18 +24,16 @@ function kills(): readonly number[] {
 }
 
 test('a batch whose server is killed again and again goes on by id: all is answered, and charged once', async () => {
-  const root = temporaryDirectory();
+  using root = temporaryDirectory();
   const data = join(root.path, 'data');
   const db = openDataDirectory(data, { create: true });
   try {
     const { rich } = await addLoadAccounts(db);
     const answered = new Map<unknown, { readonly request_id: string; readonly cost_micros: number }>();
     for (const killed_after of kills()) {
-      await using server = new ServerProcess(data);
-      const address = await server.ready();
-      if (address === null) throw new Error('the server did not start');
+      await using server = await new ChildServer(data).ready();
       expectClean(db);
-      const client = new BatchClient({ server: { address } }, rich);
+      const client = new BatchClient({ server }, rich);
       const missing = Array.from({ length: RECORDS }, (_, number) => record(number)).filter(
         ({ id }) => !answered.has(id),
       );
@@ -65,6 +63,5 @@ test('a batch whose server is killed again and again goes on by id: all is answe
     expect(charged.length).toBeGreaterThanOrEqual(RECORDS);
   } finally {
     db.$client.close();
-    root.remove();
   }
 }, 300_000);

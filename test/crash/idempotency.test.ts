@@ -1,16 +1,14 @@
 import { expect, test } from 'bun:test';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import fc from 'fast-check';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { propertySeed } from '../ledger/support.ts';
+import { ChildServer } from '../support/child-server.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectClean } from './kept.ts';
 import { addLoadAccounts } from './load.ts';
-import { ServerProcess } from './server-process.ts';
 
 const KILLS = 8;
 const CLIENTS = 8;
@@ -46,7 +44,8 @@ test(
   async () => {
     const seed = propertySeed('kill -9 with idempotency keys');
     const delays = fc.sample(fc.nat({ max: LOAD_MS_MAX }), { seed, numRuns: KILLS });
-    const directory = mkdtempSync(join(tmpdir(), 'tds-crash-'));
+    using root = temporaryDirectory();
+    const directory = root.path;
     const db = openDataDirectory(directory, { create: true });
     try {
       const { rich } = await addLoadAccounts(db);
@@ -68,8 +67,8 @@ test(
       };
       let sent = 0;
       for (const after_ms of delays) {
-        await using server = new ServerProcess(directory);
-        const address = (await server.ready()) ?? '';
+        await using server = await new ChildServer(directory).ready();
+        const { address } = server;
         expectClean(db);
         // First again what the last kill may have cut off, each twice at once; then new keys until the server is gone.
         const unanswered = [...told].filter(([, ids]) => ids.size === 0).map(([key]) => key);
@@ -86,8 +85,8 @@ test(
         await server.kill();
         await Promise.all(load);
       }
-      await using server = new ServerProcess(directory);
-      const address = (await server.ready()) ?? '';
+      await using server = await new ChildServer(directory).ready();
+      const { address } = server;
       expectClean(db);
       const charged_unseen = charges() - before - [...told.values()].filter((ids) => ids.size > 0).length;
       for (const key of told.keys()) expect(await note(address, key)).toBe(true);
@@ -98,7 +97,6 @@ test(
       expect(told.size).toBeGreaterThan(KILLS);
     } finally {
       db.$client.close();
-      rmSync(directory, { recursive: true, force: true });
     }
   },
   TEST_TIMEOUT_MS,

@@ -1,14 +1,12 @@
 import { expect, test } from 'bun:test';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import type { Db } from '../../db/sqlite/connection.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { propertySeed } from '../ledger/support.ts';
+import { ChildServer } from '../support/child-server.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectClean, expectKept } from './kept.ts';
 import { addLoadAccounts, Load, type LoadKeys, type Seen } from './load.ts';
-import { ServerProcess } from './server-process.ts';
 
 /**
  * The service is killed at random moments, while it starts and under parallel load, again and again on the same data.
@@ -37,7 +35,7 @@ interface Tally {
 }
 
 async function killWhileStarting(directory: string, after_ms: number): Promise<void> {
-  await using server = new ServerProcess(directory);
+  await using server = new ChildServer(directory);
   await Promise.race([server.ready(), Bun.sleep(after_ms)]);
   await server.kill();
 }
@@ -50,12 +48,10 @@ async function killUnderLoad(
   after_ms: number,
   tally: Tally,
 ): Promise<readonly Seen[]> {
-  await using server = new ServerProcess(directory);
-  const address = await server.ready();
-  if (address === null) throw new Error('the server did not start');
+  await using server = await new ChildServer(directory).ready();
   tally.holds_left_open += server.releasedAtStart;
   expectClean(db);
-  const load = new Load(address, keys, CLIENTS);
+  const load = new Load(server.address, keys, CLIENTS);
   await Bun.sleep(after_ms);
   await server.kill();
   await load.ended();
@@ -63,7 +59,8 @@ async function killUnderLoad(
 }
 
 async function killAgainAndAgain(kills: readonly Kill[], tally: Tally): Promise<void> {
-  const directory = mkdtempSync(join(tmpdir(), 'tds-crash-'));
+  using root = temporaryDirectory();
+  const directory = root.path;
   const db = openDataDirectory(directory, { create: true });
   try {
     const keys = await addLoadAccounts(db);
@@ -73,8 +70,7 @@ async function killAgainAndAgain(kills: readonly Kill[], tally: Tally): Promise<
       else seen.push(...(await killUnderLoad(directory, db, keys, after_ms, tally)));
       tally.kills += 1;
     }
-    await using server = new ServerProcess(directory);
-    await server.ready();
+    await using server = await new ChildServer(directory).ready();
     tally.holds_left_open += server.releasedAtStart;
     expectClean(db);
     for (const one of seen) {
@@ -83,7 +79,6 @@ async function killAgainAndAgain(kills: readonly Kill[], tally: Tally): Promise<
     }
   } finally {
     db.$client.close();
-    rmSync(directory, { recursive: true, force: true });
   }
 }
 

@@ -8,9 +8,9 @@ import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
 import { knownMigrations, schemaState, schemaVersion } from '../../db/sqlite/migrate.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { initialize } from '../../src/cli/initialize.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { contextOn } from '../support/context.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { MIGRATED_ROWS, newerMigrations } from './migration.ts';
 
 const CHILD = join(import.meta.dir, 'migration-child.ts');

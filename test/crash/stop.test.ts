@@ -4,14 +4,13 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
-import { startChildServer } from '../support/child-server.ts';
+import { ChildServer, startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { POLL_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TINY_WEIGHTS } from '../support/tiny-weights.ts';
 import { expectClean, expectKept } from './kept.ts';
-import { ServerProcess } from './server-process.ts';
 import { underLoad } from './under-load.ts';
 
 const TEST_TIMEOUT_MS = 120_000;
@@ -51,8 +50,8 @@ test(
       expect([128 + 2, 128 + 15]).toContain(await setup.server.ended());
       await setup.load.ended();
       left_open += runAudit(setup.db).open_holds;
-      await using next = new ServerProcess(setup.data);
-      expect(await next.ready()).not.toBeNull();
+      await using next = new ChildServer(setup.data);
+      await next.ready();
       expectClean(setup.db);
       for (const seen of setup.load.seen) expectKept(setup.db, seen);
     }
@@ -64,7 +63,7 @@ test(
 test(
   'a served process refuses new requests while it finishes the one in flight',
   async () => {
-    const root = temporaryDirectory();
+    using root = temporaryDirectory();
     const server = await startChildServer(join(root.path, 'data'), root.path);
     const { hostname, port } = new URL(server.address);
     const socket = connect({ host: hostname, port: Number(port) });
@@ -87,7 +86,6 @@ test(
     await closed;
     expect(received).toContain('HTTP/1.1 200');
     expect(await stopped).toBe(0);
-    root.remove();
   },
   TEST_TIMEOUT_MS,
 );
@@ -97,7 +95,7 @@ describe('with --drain-delay', () => {
   async function leaving(seconds: string) {
     const root = temporaryDirectory();
     const server = await startChildServer(join(root.path, 'data'), root.path, ['--drain-delay', seconds]);
-    process.kill(server.pid, 'SIGTERM');
+    server.signal('SIGTERM');
     await eventually(() => server.output().includes('"msg":"stopping: '));
     return { root, server };
   }
@@ -148,7 +146,7 @@ describe('during the start', () => {
     copyFileSync(TINY_WEIGHTS, model);
     expect(Bun.spawnSync(['mkfifo', checksums]).exitCode).toBe(0);
     const logged = ['--log-file', log, '--log-level', 'info'];
-    const server = new ServerProcess(data, ['--init', '--model', model, ...logged]);
+    const server = new ChildServer(data, ['--init', '--model', model, ...logged]);
     const writer = await openedForReader(checksums);
     return {
       data,
@@ -184,7 +182,7 @@ describe('during the start', () => {
       await setup.stopHasBegun();
       setup.finishLoad();
       expect(await setup.server.ended()).toBe(0);
-      expect(setup.server.output).toBe('');
+      expect(setup.server.output()).toBe('');
       expect(readdirSync(setup.data)).not.toContain('first-api-key.txt');
     },
     TEST_TIMEOUT_MS,

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
+import { ChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { addLoadAccounts, Load } from './load.ts';
-import { ServerProcess } from './server-process.ts';
 
 const CLIENTS = 12;
 const REQUESTS_AT_FIRST = 50;
@@ -16,10 +16,8 @@ export async function underLoad(...flags: string[]) {
   const data = join(root.path, 'data');
   const db = openDataDirectory(data, { create: true });
   const keys = await addLoadAccounts(db);
-  const server = new ServerProcess(data, flags);
-  const address = await server.ready();
-  if (address === null) throw new Error('the server did not start');
-  const load = new Load(address, keys, CLIENTS);
+  const server = await new ChildServer(data, flags).ready();
+  const load = new Load(server.address, keys, CLIENTS);
   await eventually(() => load.seen.length >= REQUESTS_AT_FIRST);
   return {
     root: root.path,

@@ -337,5 +337,7 @@ test('a violation names what it is about and by how much', async () => {
   expect(text).toContain(
     `"organization_id":"${setup.account.organization_id}","credit_micros":499997,"ledger_credit_micros":499996`,
   );
-  expect(text).toEndWith('The audit FAILED.');
+  expect(text).toEndWith(
+    'The audit FAILED: keep this database and its backups, and see Backups in OPERATIONS.md.',
+  );
 });

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { backupName, removeOldBackups } from '../../db/sqlite/backup.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
+import { backupName, removeOldBackups, removeUnfinishedBackups } from '../../db/sqlite/backup.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('old backups, and all that a kill left of one, are removed; what is of another kind or no backup stays', () => {
   const directory = temporaryDirectory();
@@ -14,7 +14,8 @@ test('old backups, and all that a kill left of one, are removed; what is of anot
   for (const name of [...copies, compressed, ...left, ...others])
     writeFileSync(join(directory.path, name), '');
 
-  removeOldBackups(directory.path, 2, 'copy');
+  removeUnfinishedBackups(directory.path, 'copy');
+  removeOldBackups(directory.path, 5, { kept: 2 });
 
   expect(readdirSync(directory.path).sort()).toEqual([...copies.slice(1), compressed, ...others].sort());
   directory.remove();

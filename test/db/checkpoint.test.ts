@@ -87,7 +87,7 @@ test('a stop ends while the reader still reads, and commits copy again', async (
   pinned.reader.close();
 }, 120_000);
 
-test('a copy that no thread can make is told with the cause of that thread, and commits copy again', async () => {
+test('a copy that no thread can make is told with the cause of that thread, commits copy again, and a later thread copies', async () => {
   using pinned = new PinnedLog();
   const told = Promise.withResolvers<Error>();
   const stop = pinned.start((error: Error) => told.resolve(error));
@@ -100,6 +100,7 @@ test('a copy that no thread can make is told with the cause of that thread, and 
   ]);
   expect(pinned.copiedByCommitsFrom()).toBe(1_000);
   renameSync(`${pinned.path}-away`, pinned.path);
-  await stop();
   pinned.reader.close();
+  await eventually(() => pinned.bytes() === 0);
+  await stop();
 }, 120_000);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import * as postgres from '../../db/postgres/audit.ts';
 import { PostgresRows } from '../../db/postgres/copied-rows.ts';
-import { continueAudit, runAudit } from '../../db/sqlite/audit.ts';
+import { auditedAt_ms, continueAudit, runAudit } from '../../db/sqlite/audit.ts';
 import { transact } from '../../db/sqlite/connection.ts';
 import { SqliteRows } from '../../db/sqlite/copied-rows.ts';
 import type { AuditReport, Violation } from '../../src/store/audit-report.ts';
@@ -307,6 +307,8 @@ describe.skipIf(isPostgresMissing())('in PostgreSQL', () => {
         const options = { now_ms: NOW_MS + 1, whole };
         const expected = continueAudit(history.db, options);
         expect(await postgres.continueAudit(copy.db, options)).toEqual(expected);
+        expect(await postgres.auditedAt_ms(copy.db)).toBe(auditedAt_ms(history.db));
+        expect(auditedAt_ms(history.db)).toBe(options.now_ms);
         const [noted, expectedNotes] = [
           await allRows(new PostgresRows(copy.db, '')),
           await allRows(new SqliteRows(history.db)),

@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { type Migrations, SchemaRefused } from '../../db/schema-state.ts';
 import { connectDatabase } from '../../db/sqlite/connection.ts';
 import { bringUpToDate, schemaState, schemaVersion } from '../../db/sqlite/migrate.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { propertySeed } from '../ledger/support.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Migrations of a program; `branch` tells those apart that another program has at the same place. */
 function migrations(count: number, branch = 'main'): Migrations {

@@ -10,12 +10,12 @@ import { lastWriter } from '../../db/sqlite/program-versions.ts';
 import { organizations, programVersions, projectMonths } from '../../db/sqlite/schema.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { PROGRAM_VERSION } from '../../src/program/build-info.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { tds } from '../cli/support.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { OLD_ROWS } from './old-rows.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);

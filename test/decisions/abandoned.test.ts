@@ -5,10 +5,11 @@ import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { TINY_MARKERS } from '../native/support/models.ts';
 import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);

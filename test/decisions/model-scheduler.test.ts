@@ -9,7 +9,6 @@ import { booksOf, closeAudited } from '../support/money.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -37,8 +36,8 @@ async function startControlled(options: Pick<TestServiceOptions, 'queue_limit' |
   const opened = { count: 0 };
   const service = await startTestService({
     ...options,
-    openEngine: async () => {
-      const real = await embeddedEngine();
+    embedded: true,
+    openEngine: (real) => {
       opened.count += 1;
       return controlled(real, running);
     },

@@ -73,11 +73,38 @@ describe('the record keeps roles and order', () => {
     ]);
   });
 
+  test('arguments keep every digit of their numbers', () => {
+    const record = recordOf(jsonValueOf([{ ...CALL, arguments: '{"id":9007199254740993,"sum":1e400}' }]));
+    if (record instanceof DecisionRefusal) throw new TypeError(record.message);
+    expect(recordText(record)).toContain('id: 9007199254740993\n   sum: 1e400');
+  });
+
   test('arguments that are no JSON are read as they are', () => {
     const record = recordOf(jsonValueOf([{ ...CALL, arguments: '{"id":' }]));
     if (record instanceof DecisionRefusal) throw new TypeError(record.message);
     expect(recordText(record)).toContain('arguments: {"id":');
   });
+});
+
+test.each([
+  ['that only count are left out', ['0', '1'], ['late', 'early']],
+  ['that say something stay', ['0', '10'], ['0: late', '10: early']],
+])('labels of described levels %s', (_, [a = '', b = ''], levels) => {
+  const question = {
+    type: 'score',
+    levels: [
+      { label: a, description: 'late' },
+      { label: b, description: 'early' },
+    ],
+  };
+  const body = new OpenAiTranslation().request(jsonValueOf({ input: 'a', questions: [question] }));
+  expect(body).toEqual(
+    jsonValueOf({
+      model: null,
+      state: 'a',
+      questions: { 0: { type: 'score', instructions: null, criteria: levels } },
+    }),
+  );
 });
 
 const BOTH = { state: 'a', input: 'b', questions: [PREDICATE] };

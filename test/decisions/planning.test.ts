@@ -5,11 +5,11 @@ import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { TINY_MARKERS } from '../native/support/models.ts';
 import { eventually } from '../support/eventually.ts';
 import { Gate } from '../support/faults.ts';
 import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
-import { ask, SMALL_REQUEST } from '../support/requests.ts';
+import { ask, callTool, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
   lifecycleOf,
@@ -17,6 +17,7 @@ import {
   startTestService,
   type TestService,
 } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -140,5 +141,27 @@ test('bodies that wait to be planned have a budget: above it an organization is 
   beforePlanning = () => Promise.resolve();
   await expectDecision(await welcome);
   await Promise.all([...first, ...second]);
+  expect(unplanned_bodies.taken_bytes).toBe(0);
+});
+
+/** Calls the tool `decide` over MCP with a large record; returns what it says. */
+async function largeToolCall(key: string): Promise<string> {
+  const given = { record: 'x'.repeat(1_000_000), questions: SMALL_REQUEST.questions };
+  return await (await callTool(service, key, 'decide', given)).text();
+}
+
+test('bodies of calls of tools that wait to be planned have the same budget', async () => {
+  const { key } = await addAccount(service);
+  const { unplanned_bodies } = service.service.services;
+  const gate = new Gate();
+  beforePlanning = () => gate.pass();
+  const answered: string[] = [];
+  const calls = Array.from({ length: 40 }, () => largeToolCall(key).then((text) => answered.push(text)));
+  await eventually(() => answered.length >= 7);
+  for (const text of answered.slice(0, 7)) expect(text).toContain('overloaded');
+  expect(unplanned_bodies.taken_bytes).toBeGreaterThan(20_000_000);
+  gate.open();
+  beforePlanning = () => Promise.resolve();
+  await Promise.all(calls);
   expect(unplanned_bodies.taken_bytes).toBe(0);
 });

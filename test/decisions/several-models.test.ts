@@ -6,7 +6,7 @@ import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { DEFAULT_MODEL, type DecisionModelEntry } from '../../src/catalog/catalog.ts';
 import { addOpenModel, removeModel, setModelPrice } from '../../src/catalog/changes.ts';
-import { cost_micros } from '../../src/contract/money.ts';
+import { inputCost_micros } from '../../src/contract/money.ts';
 import { engineInput } from '../../src/decisions/answer-request.ts';
 import { parseDecisionRequest } from '../../src/decisions/request.ts';
 import { Refusal } from '../../src/errors/errors.ts';
@@ -16,7 +16,7 @@ import { followCatalog } from '../../src/served-models/follow-catalog.ts';
 import type { ModelWeights } from '../../src/store/catalog-records.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { TINY_CHAT, TINY_MARKERS } from '../native/support/models.ts';
 import { eventually } from '../support/eventually.ts';
 import { Gate, intercepted } from '../support/faults.ts';
 import { booksOf, closeAudited, usageOf } from '../support/money.ts';
@@ -32,6 +32,7 @@ import {
   type TestAccount,
   type TestService,
 } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -40,6 +41,9 @@ const SECOND = 'decision-2';
 const QUEUE_LIMIT = 64;
 const PRICES = { [DEFAULT_MODEL]: 500_000, [SECOND]: 3_000_000 } as const;
 type Model = keyof typeof PRICES;
+
+const costOf = (tokens: number, price: number) =>
+  inputCost_micros({ input_price_micros_per_million_tokens: price }, tokens);
 
 /** A model without anything in common with decision-1 but the bytes: another vocabulary, profile and weights. */
 const OTHER = { ...TINY_CHAT, seed: 12 };
@@ -50,6 +54,8 @@ const recorded = new RecordedLog();
 const planner_events: string[] = [];
 /** The gates that the next evaluations of a model wait for. */
 const gates = new Map<string, Gate>();
+/** The gates that the next reads of a model's vocabulary wait for. */
+const vocabulary_gates = new Map<string, Gate>();
 /** The scores that a model's engine gave, by model and record. */
 const scores = new Map<string, unknown>();
 
@@ -58,6 +64,7 @@ const file = (name: string) => join(directory.path, `${name}.gguf`);
 /** The generated models in the place of the weights that the rows name, opened as a server opens them. */
 async function plannerOf(model: DecisionModelEntry): Promise<DecisionPlanner> {
   const { id, weights, context_tokens } = model;
+  await vocabulary_gates.get(id)?.pass();
   const model_path = id === DEFAULT_MODEL ? file(id) : weights;
   const planner = await openPlanner({ model_path, expected: model, context_tokens, gpu: false, threads: 1 });
   planner_events.push(`open ${id}`);
@@ -116,8 +123,10 @@ afterAll(async () => {
   await directory[Symbol.asyncDispose]();
 });
 afterEach(() => {
-  for (const gate of gates.values()) gate.open();
-  gates.clear();
+  for (const opened of [gates, vocabulary_gates]) {
+    for (const gate of opened.values()) gate.open();
+    opened.clear();
+  }
 });
 
 async function unlimitedAccount(): Promise<TestAccount> {
@@ -192,8 +201,8 @@ test('requests to two models at once: each answer is that of its own engine alon
       if (decision === undefined) throw new Error('not answered');
       const { input_tokens, cost_usd } = decision.usage;
       expect(decision.model).toBe(model);
-      expect(cost_usd).toBe(cost_micros(input_tokens, PRICES[model]) / 1e6);
-      charged_micros += cost_micros(input_tokens, PRICES[model]);
+      expect(cost_usd).toBe(costOf(input_tokens, PRICES[model]) / 1e6);
+      charged_micros += costOf(input_tokens, PRICES[model]);
       return { input_tokens, scores: scores.get(`${model} ${request.state}`) };
     });
     expect(found).toEqual(expected);
@@ -269,10 +278,10 @@ test('a price holds from the next request on; one that is being answered keeps t
   await setModelPrice(service.accounts, OPERATOR, SECOND, 7_000_000);
   gates.clear();
   const after = await expectDecision(await askOf(account, SECOND, 'a'));
-  expect(after.usage.cost_usd).toBe(cost_micros(after.usage.input_tokens, 7_000_000) / 1e6);
+  expect(after.usage.cost_usd).toBe(costOf(after.usage.input_tokens, 7_000_000) / 1e6);
   gate.open();
   const { usage } = await expectDecision(await before);
-  expect(usage.cost_usd).toBe(cost_micros(usage.input_tokens, PRICES[SECOND]) / 1e6);
+  expect(usage.cost_usd).toBe(costOf(usage.input_tokens, PRICES[SECOND]) / 1e6);
   await setModelPrice(service.accounts, OPERATOR, SECOND, PRICES[SECOND]);
 });
 
@@ -313,6 +322,27 @@ test('consistent mode warms up for each model: 503 at the cold one, and the othe
   await removeModel(service.accounts, OPERATOR, 'decision-cold');
 });
 
+test('requests that wait for the vocabulary of a model have no slot, and keep nobody from the other models', async () => {
+  const account = await unlimitedAccount();
+  const id = 'decision-unread';
+  await copyFile(file(SECOND), file(id));
+  await addToCatalog(id, await weightsOf(file(id)));
+  const gate = new Gate();
+  vocabulary_gates.set(id, gate);
+  const { planning, unplanned_bodies } = service.service.services;
+  const record = 'x'.repeat(1_000);
+  const waiting = Array.from({ length: 5 }, () => askOf(account, id, record));
+  await gate.reached;
+  await eventually(() => unplanned_bodies.taken_bytes >= waiting.length * record.length);
+  // All four slots are free.
+  const slots = await Promise.all(Array.from({ length: 4 }, () => planning.take(account.organization_id)));
+  for (const slot of slots) slot[Symbol.dispose]();
+  await expectDecision(await askOf(account, DEFAULT_MODEL, 'a'));
+  gate.open();
+  for (const response of await Promise.all(waiting)) await expectDecision(response);
+  await removeModel(service.accounts, OPERATOR, id);
+});
+
 test('a removed model finishes its requests, is found no more, and is closed; another of its id is its own', async () => {
   const account = await unlimitedAccount();
   const id = 'decision-removed';
@@ -334,7 +364,7 @@ test('a removed model finishes its requests, is found no more, and is closed; an
   expect(planner_events.filter((event) => event.endsWith(id))).toEqual([`open ${id}`, `open ${id}`]);
   gate.open();
   const decision = await expectDecision(await answer);
-  expect(decision.usage.cost_usd).toBe(cost_micros(decision.usage.input_tokens, PRICES[SECOND]) / 1e6);
+  expect(decision.usage.cost_usd).toBe(costOf(decision.usage.input_tokens, PRICES[SECOND]) / 1e6);
   await eventually(() => planner_events.includes(`close ${id}`));
 
   const answered = [

@@ -15,7 +15,7 @@ const PACKAGES = ['openai==3.54.0', 'typesafe-sdk==0.7.5'];
 /** The number of snippets that failed. */
 async function run(directory: string): Promise<number> {
   const python = await installPythonProgram(directory, 'python', PACKAGES);
-  const service = await startTestService();
+  const service = await startTestService({ embedded: true });
   const { key } = await addRichlyLimited(service, 25_000_000);
   using room = new SnippetRoom(service.server.address, { TDS_API_KEY: key });
   let failed = 0;
@@ -23,9 +23,9 @@ async function run(directory: string): Promise<number> {
     for (const name of SOURCES) {
       for (const snippet of (await snippetsOf(name)).filter(({ language }) => language === 'python')) {
         const file = await room.write('snippet.py', room.codeOf(snippet));
-        const { exit_code, stdout, stderr } = await room.run([python, file]);
-        console.log(`${name}: ${exit_code === 0 ? stdout.trim() : `${snippet.code}\n${stderr}`}`);
-        if (exit_code !== 0) failed += 1;
+        const { code, stdout, stderr } = await room.run([python, file]);
+        console.log(`${name}: ${code === 0 ? stdout.trim() : `${snippet.code}\n${stderr}`}`);
+        if (code !== 0) failed += 1;
       }
     }
   } finally {

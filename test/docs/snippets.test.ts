@@ -32,7 +32,7 @@ const TSCONFIG = {
 let service: TestService;
 let room: SnippetRoom;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
   const { key } = await addRichlyLimited(service, 25_000_000);
   room = new SnippetRoom(service.server.address, { TDS_API_KEY: key });
   await room.write('bin/tds', `#!/bin/sh\nexec bun ${MAIN} "$@"\n`);
@@ -53,7 +53,7 @@ describe.each(SOURCES.map((name) => [name] as const))('the snippets of %s', (nam
       if (language === 'json') JSON.parse(code);
       if (language === 'json' || language === 'python') continue;
       const file = await room.write(`${name}-${index}.${language}`, room.codeOf(snippet));
-      const { exit_code, stdout, stderr } = await room.run([...PROGRAMS[language], file]);
+      const { code: exit_code, stdout, stderr } = await room.run([...PROGRAMS[language], file]);
       expect([code, exit_code, exit_code === 0 ? '' : stderr]).toEqual([code, 0, '']);
       if (output === null) expect(stdout).not.toContain('"error"');
       else {
@@ -72,6 +72,6 @@ test('the snippets in TypeScript have no error of types', async () => {
       if (language === 'ts') await types.write(`${name}-${index}.ts`, `${code}\nexport {};\n`);
     }
   }
-  const { stdout, exit_code } = await types.run([projectFile('node_modules/.bin/tsc'), '-p', '.']);
-  expect({ stdout, exit_code }).toEqual({ stdout: '', exit_code: 0 });
+  const { stdout, code } = await types.run([projectFile('node_modules/.bin/tsc'), '-p', '.']);
+  expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
 });

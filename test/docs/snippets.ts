@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DOCUMENTS, EXAMPLE_ADDRESS, readDocument } from '../../src/docs/documents.ts';
 import { projectFile } from '../../src/files/project-root.ts';
+import { type Finished, finished } from '../support/finished.ts';
 
 /** The languages that code in the documents can be in. */
 export const LANGUAGES = ['sh', 'ts', 'python', 'json'] as const;
@@ -47,13 +48,6 @@ export async function snippetsOf(name: SnippetSource): Promise<readonly Snippet[
   return snippets;
 }
 
-/** The end of a program. */
-export interface Outcome {
-  readonly exit_code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** A folder in which snippets run as a reader would run them, with `tds` on the path and an API key. */
 export class SnippetRoom implements Disposable {
   readonly directory = mkdtempSync(join(tmpdir(), 'tds-docs-'));
@@ -82,20 +76,9 @@ export class SnippetRoom implements Disposable {
   }
 
   /** Runs a program in the room to its end. */
-  async run(command: readonly string[]): Promise<Outcome> {
-    const child = Bun.spawn([...command], {
-      cwd: this.directory,
-      env: this.#environment,
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
-    });
-    const [stdout, stderr, exit_code] = await Promise.all([
-      child.stdout.text(),
-      child.stderr.text(),
-      child.exited,
-    ]);
-    return { exit_code, stdout, stderr };
+  run(command: readonly string[]): Promise<Finished> {
+    const options = { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' } as const;
+    return finished(Bun.spawn([...command], { cwd: this.directory, env: this.#environment, ...options }));
   }
 
   [Symbol.dispose](): void {

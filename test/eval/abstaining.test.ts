@@ -4,9 +4,12 @@ import {
   AUTOMATIC_ERROR_MAX,
   abstaining,
   automaticAnswers,
+  automaticBounds,
   automaticThreshold,
 } from '../../src/eval/abstaining.ts';
 import { confidenceOf, isCorrect, type Prediction } from '../../src/eval/predictions.ts';
+import { noulAnswer } from '../../src/questions/noul.ts';
+import { roundToSumOne } from '../../src/questions/probabilities.ts';
 import { choicePrediction, noulPrediction, scorePrediction } from './support.ts';
 
 /** So many nouls of one confidence, all answered right or all wrong. */
@@ -106,6 +109,36 @@ describe('for all predictions', () => {
           if (threshold !== null && lower >= threshold) continue;
           expect(automaticAnswers(all, () => lower).error_rate).toBeGreaterThan(error_max);
         }
+      }),
+      { verbose: 1 },
+    );
+  });
+
+  test('the condition on responses takes exactly the share that the threshold takes', () => {
+    const thousandth = fc.nat({ max: 1_000 }).map((parts) => parts / 1_000);
+    const sets = fc.oneof(
+      fc.array(
+        fc.tuple(thousandth, fc.boolean()).map((of) => noulPrediction(...of)),
+        { minLength: 1 },
+      ),
+      fc.array(
+        fc.tuple(thousandth, fc.nat({ max: 2 })).map(([first, answer]) => {
+          return choicePrediction([first, (1 - first) / 3, (2 * (1 - first)) / 3], answer);
+        }),
+        { minLength: 1 },
+      ),
+    );
+    fc.assert(
+      fc.property(sets, limit, (all, error_max) => {
+        const threshold = automaticThreshold(all, error_max);
+        if (threshold === null) return;
+        const { least, most } = automaticBounds(all[0]?.type ?? 'noul', threshold);
+        const taken = all.filter(({ type, probabilities }) => {
+          if (type !== 'noul') return Math.max(...roundToSumOne(probabilities)) >= least;
+          const { noul } = noulAnswer(probabilities[1] ?? Number.NaN, null);
+          return noul >= least || noul <= (most ?? Number.NaN);
+        });
+        expect(taken.length / all.length).toBe(automaticAnswers(all, () => threshold).share);
       }),
       { verbose: 1 },
     );

@@ -44,6 +44,7 @@ describe('a case', () => {
     ['a noul', { ...NOUL, answer: true }, 1, [0, 1]],
     ['a noul that people disagreed on', { ...NOUL, answer: false, soft: [3, 1] }, 0, [0.75, 0.25]],
     ['a choice', { ...CHOICE, answer: 'b' }, 1, [0, 1]],
+    ['a choice with empty shares', { ...CHOICE, answer: 'b', soft: null }, 1, [0, 1]],
     [
       'a choice that people disagreed on',
       { ...CHOICE, answer: 'a', soft: { a: 0.6, b: 0.2 } },
@@ -60,6 +61,17 @@ describe('a case', () => {
     });
   });
 
+  test.each(['constructor', 'toString', '__proto__'])(
+    'has no share of an option %s that is left out',
+    (id) => {
+      const text = line({ ...CHOICE, criteria: { a: null, other: null }, answer: 'a', soft: { a: 2 } });
+      const [labelled] = parseCase(text.replace('other', id), 1).questions;
+      expect(labelled).toMatchObject({ classes: ['a', id], target: [1, 0] });
+      const given = parseCase(text.replace('other', id).replace('{"a":2}', `{"a":1,"${id}":3}`), 1);
+      expect(given.questions[0]?.target).toEqual([0.25, 0.75]);
+    },
+  );
+
   test('its digest is of what is asked, not of what is right', () => {
     const digest = (text: string) => parseCase(text, 1).digest;
     expect(digest(line({ ...NOUL, answer: true }))).toBe(
@@ -71,6 +83,13 @@ describe('a case', () => {
     expect(digest(line({ ...CHOICE, answer: 'a' }))).not.toBe(
       digest(line({ ...CHOICE, criteria: { b: null, a: 'one' }, answer: 'a' })),
     );
+  });
+
+  test('is of the same record as another with its state, whatever is asked of both', () => {
+    const record = (text: string) => parseCase(text, 1).record;
+    const noul = record(line({ ...NOUL, answer: true }));
+    expect(record(line({ ...CHOICE, answer: 'a' }, { src: 't' }))).toBe(noul);
+    expect(record(line({ ...NOUL, answer: true }, { state: 'y' }))).not.toBe(noul);
   });
 
   test.each([
@@ -128,9 +147,21 @@ describe('a file', () => {
     ['cut.jsonl.gz', gzipSync('{}'.repeat(1000)).subarray(0, 20)],
     ['other.jsonl.xz', Buffer.from('not compressed at all, but long enough to be looked at')],
     ['empty.jsonl', ''],
+    ['latin.jsonl', Buffer.from(line({ ...NOUL, answer: true }, { state: 'café' }), 'latin1')],
+    ['open.jsonl', Buffer.from('\u2615').subarray(0, 2)],
   ])('%s is refused in one sentence', async (name, content) => {
     const path = await fileOf(name, content);
     await expect(readCases(path)).rejects.toBeInstanceOf(CasesError);
+  });
+
+  test('that is not UTF-8 is refused with the line before it, and characters between two reads are whole', async () => {
+    const long = `${line({ ...NOUL, answer: true }, { state: '\u2615'.repeat(100_000) })}\n`;
+    const { cases } = await readCases(await fileOf('long.jsonl', long));
+    expect(cases.map(({ state }) => state)).toEqual(['\u2615'.repeat(100_000)]);
+    const path = await fileOf('mixed.jsonl', Buffer.concat([Buffer.from(long), Buffer.from([0xe4])]));
+    await expect(readCases(path)).rejects.toThrow(
+      `The cases ${path} are not UTF-8 after line 1: save them as UTF-8.`,
+    );
   });
 
   test.each(['none.jsonl', 'none.jsonl.gz', 'none.jsonl.xz'])(

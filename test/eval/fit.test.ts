@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { fitCalibration } from '../../src/eval/calibration-fit.ts';
+import { fitCalibration, fitTable } from '../../src/eval/calibration-fit.ts';
 import type { ScoredQuestion } from '../../src/eval/collect.ts';
 import { assignFolds, fitTemperature, fitTemperatures, outOfFoldTemperatures } from '../../src/eval/fit.ts';
 import { type Random, seededRandom } from '../../src/eval/random.ts';
@@ -96,6 +96,7 @@ test('calibration makes overconfident scores true on questions that it has not s
     drawn(random, 3, 3, 'r'.repeat(1 + (index % 50))),
   );
   const fit = fitCalibration(questions, {
+    present: undefined,
     cases_sha256: '0'.repeat(64),
     folds: 5,
     fold_by: 'set',
@@ -103,7 +104,52 @@ test('calibration makes overconfident scores true on questions that it has not s
   });
   const [choice] = fit.out_of_fold;
   expect(choice?.before.expected_calibration_error).toBeGreaterThan(0.2);
-  expect(choice?.after.expected_calibration_error).toBeLessThan(0.05);
-  expect(choice?.after.negative_log_likelihood).toBeLessThan(choice?.before.negative_log_likelihood ?? 0);
+  expect(choice?.after?.expected_calibration_error).toBeLessThan(0.05);
+  expect(choice?.after?.negative_log_likelihood).toBeLessThan(choice?.before.negative_log_likelihood ?? 0);
   expect(fit.fitted_on).toMatchObject({ questions: 3000, records: 50 });
+});
+
+test('what a fit is worth is unknown where all questions of a type are in one set', () => {
+  const random = seededRandom(5);
+  const questions = Array.from({ length: 100 }, (_, index) => ({
+    ...drawn(random, 3, 3, `record ${index}`),
+    source: 'one',
+  }));
+  const options = { present: undefined, cases_sha256: '0'.repeat(64), folds: 5, random };
+  const by_set = fitCalibration(questions, { ...options, fold_by: 'set' });
+  expect(by_set.out_of_fold).toMatchObject([{ type: 'choice', questions: 100, after: null }]);
+  expect(fitTable(by_set)[1]?.filter((cell) => cell === '-')).toHaveLength(3);
+  const by_record = fitCalibration(questions, { ...options, fold_by: 'record' });
+  expect(by_record.out_of_fold[0]?.after).not.toBeNull();
+});
+
+describe('a type with too few questions', () => {
+  const present = {
+    noul: 1.5,
+    choice: [{ most_options: 255, temperature: 1.6 }],
+    score: [{ most_options: 255, temperature: 1.7 }],
+  };
+  const fit = (count: number, now: typeof present | undefined) => {
+    const random = seededRandom(3);
+    const questions = Array.from({ length: count }, (_, index) => drawn(random, 3, 3, `record ${index}`));
+    const options = { cases_sha256: '0'.repeat(64), folds: 5, fold_by: 'record', random } as const;
+    return fitCalibration(questions, { ...options, present: now });
+  };
+
+  test('keeps its present temperatures, and is named', () => {
+    const { temperatures, kept } = fit(100, present);
+    expect(kept).toEqual(['noul', 'score']);
+    expect(temperatures).toMatchObject({ noul: present.noul, score: present.score });
+    expect(temperatures.choice).not.toEqual(present.choice);
+    expect(fit(99, present)).toMatchObject({
+      temperatures: present,
+      kept: ['noul', 'choice', 'score'],
+      out_of_fold: [],
+    });
+  });
+
+  test('stays uncalibrated where it has no present temperatures', () => {
+    const uncalibrated = [{ most_options: 255, temperature: 1 }];
+    expect(fit(99, undefined).temperatures).toEqual({ noul: 1, choice: uncalibrated, score: uncalibrated });
+  });
 });

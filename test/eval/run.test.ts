@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { STATE_SIZE } from '../../native/engine.ts';
-import type { EvalCase } from '../../src/eval/cases.ts';
+import { type EvalCase, parseCase } from '../../src/eval/cases.ts';
+import { scoredQuestions } from '../../src/eval/collect.ts';
 import type { MeasuredModel } from '../../src/eval/measured-model.ts';
 import { runCases } from '../../src/eval/run.ts';
 import { ScoreFile } from '../../src/eval/score-file.ts';
@@ -24,6 +25,7 @@ const CASE: EvalCase = {
   source: 'own',
   state: 'a record',
   digest: 'd',
+  record: 'r',
   questions: ['one', 'two'].map((text) => ({
     question: noul(text),
     answer: 1,
@@ -75,4 +77,26 @@ test('a record whose hidden states are needed is asked again, and no other one i
   await run(true, ['two']);
   expect(asked.slice(2)).toEqual([[false, true]]);
   file.close();
+});
+
+test('a record on several lines is one, with each of its questions', () => {
+  const cases = ['one', 'two'].map((instructions, index) =>
+    parseCase(
+      JSON.stringify({
+        ...{ src: 'own', state: { id: 1 } },
+        questions: [{ type: 'noul', instructions, answer: true }],
+      }),
+      index + 1,
+    ),
+  );
+  const file = ScoreFile.open(join(directory, 'lines.jsonl'), {
+    ...{ weights_sha256: 'a', profile: 'p', mode: 'fast', context_tokens: 100 },
+  });
+  cases.forEach(({ digest }, index) => {
+    file.add({ digest, variant: 'original', scores: [[index]], input_tokens: 3, latency_ms: 0 });
+  });
+  const questions = scoredQuestions(cases, file);
+  file.close();
+  expect(questions.map(({ scores }) => scores)).toEqual([[0], [1]]);
+  expect(new Set(questions.map(({ record }) => record)).size).toBe(1);
 });

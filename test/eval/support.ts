@@ -1,5 +1,17 @@
 import type { ScoredQuestion } from '../../src/eval/collect.ts';
+import { QUESTIONS_MIN } from '../../src/eval/fit.ts';
 import type { Prediction } from '../../src/eval/predictions.ts';
+
+const NOULS_PER_CASE = 10;
+/** Cases with as many yes/no questions as a temperature needs. */
+export const ENOUGH_NOULS = Array.from({ length: QUESTIONS_MIN / NOULS_PER_CASE }, (_, number) => {
+  const questions = Array.from({ length: NOULS_PER_CASE }, (_question, index) => ({
+    type: 'noul',
+    instructions: 'Is it late?',
+    answer: (number + index) % 3 === 0,
+  }));
+  return `${JSON.stringify({ src: 'shop', state: `Order ${number}.`, questions })}\n`;
+}).join('');
 
 /** A prediction of a noul whose probability of yes is given. */
 export function noulPrediction(yes: number, answer: boolean, more: Partial<Prediction> = {}): Prediction {

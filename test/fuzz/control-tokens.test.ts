@@ -14,7 +14,7 @@ import { closeAudited } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
+  EMBEDDED_MODEL,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestService,
@@ -27,7 +27,7 @@ let engine: DecisionEngine;
 let special: ReadonlySet<number>;
 let spellings: readonly string[];
 beforeAll(async () => {
-  engine = await embeddedEngine();
+  engine = await EMBEDDED_MODEL.engine();
   const { vocabulary } = await readModelFacts(EMBEDDED_WEIGHTS);
   special = vocabulary.special;
   spellings = [...special].map((id) => vocabulary.texts[id] ?? '');
@@ -141,7 +141,7 @@ describe('texts that spell control tokens', () => {
 describe('over the port', () => {
   let service: TestService;
   beforeAll(async () => {
-    service = await startTestService();
+    service = await startTestService({ embedded: true });
   });
   afterAll(() => closeAudited(service));
 

@@ -1,8 +1,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
+import { csvLine } from '../../src/usage/csv.ts';
 import { propertySeed } from '../ledger/support.ts';
-import { CONTENTS, ORDINARY_BODY, PLACES } from '../support/hostile-bodies.ts';
-import { type HostileService, startHostileService } from '../support/hostile-service.ts';
+import { longestBlock_ms } from '../support/event-loop.ts';
+import {
+  COLLIDING_COOKIES,
+  CONTENTS,
+  NUMBERS,
+  ORDINARY_BODY,
+  OTHER_PLACES,
+  PLACES,
+} from '../support/hostile-bodies.ts';
+import { type HostileService, type OtherRequest, startHostileService } from '../support/hostile-service.ts';
 
 setDefaultTimeout(600_000);
 
@@ -78,4 +87,66 @@ test('nothing else that fills a body does, wherever it is', async () => {
     }),
     { numRuns: 24, seed: propertySeed('hostile bodies'), interruptAfterTimeLimit: 240_000 },
   );
+});
+
+/** Does some work, and resolves with its longest block of the event loop in milliseconds. */
+type Block = () => Promise<number>;
+
+function blockOf(request: OtherRequest): Block {
+  return async () => {
+    const { status, block_ms } = await service.costOf(request);
+    expect([200, 422]).toContain(status);
+    return block_ms;
+  };
+}
+
+/** A small request's cost is near the grain of the clock. */
+const REPEATS = 10;
+
+async function repeatedBlocks_ms(block_ms: Block): Promise<number> {
+  let sum_ms = 0;
+  for (let repeat = 0; repeat < REPEATS; repeat += 1) sum_ms += await block_ms();
+  return sum_ms;
+}
+
+/** The least of some ratios of two pieces of work, which are done in turns. */
+async function ratioOfOther(hostile: Block, ordinary: Block): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  // The first one loads and compiles.
+  await ordinary();
+  for (let attempt = 0; attempt < ATTEMPTS && least > RATIO_MAX; attempt += 1) {
+    const ordinary_ms = await repeatedBlocks_ms(ordinary);
+    least = Math.min(least, (await repeatedBlocks_ms(hostile)) / ordinary_ms);
+  }
+  return least;
+}
+
+const NAMES = COLLISIONS.filter((content) => content.includes('names'));
+
+test.each(
+  Object.entries(OTHER_PLACES).flatMap(([place, write]) =>
+    NAMES.map((name) => [name, place, write] as const),
+  ),
+)('%s in %s hold nobody else up', async (name, _, write) => {
+  const content = CONTENTS[name];
+  if (content === undefined) throw new Error(`no ${name}`);
+  const blockOfAll = (filling: typeof content) => blockOf(write(filling, service.own_models_path));
+  expect(await ratioOfOther(blockOfAll(content), blockOfAll(NUMBERS))).toBeLessThan(RATIO_MAX);
+});
+
+test('cookies whose names collide hold nobody else up', async () => {
+  const page = { path: '/console/api/session', sender: 'stranger' } as const;
+  const ratio = await ratioOfOther(
+    blockOf({ ...page, cookie: COLLIDING_COOKIES }),
+    blockOf({ ...page, cookie: `a=${'b'.repeat(COLLIDING_COOKIES.length)}` }),
+  );
+  expect(ratio).toBeLessThan(RATIO_MAX);
+});
+
+test.each(['\t', '\r', '\n'])('a cell of nothing but %j is written as CSV like any other', async (sign) => {
+  const cellOf = (character: string) => {
+    const cell = character.repeat(40_000);
+    return () => longestBlock_ms(() => Promise.try(() => csvLine([cell])));
+  };
+  expect(await ratioOfOther(cellOf(sign), cellOf(' '))).toBeLessThan(RATIO_MAX);
 });

@@ -29,7 +29,7 @@ let paying: TestAccount;
  */
 let barred: TestAccount;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
   const unlimited = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
   paying = await addAccount(service, { credit_dollars: 25 });
   barred = await addAccount(service, { credit_dollars: 25 });

@@ -44,14 +44,11 @@ async function read(name: string, body: Uint8Array, owner_bytes = 8 * BODY_BYTES
     body: new Uint8Array(body),
   });
   let size = 0;
-  const value: JsonValue | Refusal = await readJsonBody(
-    request,
-    { organization_id: 'org' },
-    limits,
-    (bytes) => {
+  const value: JsonValue | Refusal = await readJsonBody(request, { organization_id: 'org' }, limits, {
+    onReceived: (bytes) => {
       size = bytes;
     },
-  );
+  });
   expect(budget.taken_bytes).toBe(0);
   return { value, size };
 }

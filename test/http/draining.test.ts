@@ -4,15 +4,16 @@ import { runAudit } from '../../db/sqlite/audit.ts';
 import { ledgerEntries, usageRecords } from '../../db/sqlite/schema.ts';
 import type { DecisionPlanner } from '../../native/engine.ts';
 import { createLog } from '../../src/log/log.ts';
+import { expectError } from '../contract/expectations.ts';
+import { eventually } from '../support/eventually.ts';
 import { parseRaw } from '../support/raw-http.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
-  embeddedPlanner,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestServiceOptions,
+  TINY_MODEL,
 } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
@@ -26,8 +27,7 @@ async function heldService(options: TestServiceOptions = {}) {
   let evaluations = 0;
   const service = await startTestService({
     ...options,
-    openEngine: async () => {
-      const engine = await embeddedEngine();
+    openEngine: (engine) => {
       return {
         ...engine,
         evaluate: async (plan, given) => {
@@ -120,6 +120,22 @@ test('what is not finished in time is cut: its client gets an error, its hold is
   await service.close();
 });
 
+test('a request that waits for another one of its idempotency key is told that the service stops', async () => {
+  const { service, account, at_the_model } = await heldService({ drain_ms: 0 });
+  const headers = { 'x-api-key': account.key, 'idempotency-key': 'key-1' };
+  const send = () =>
+    service.fetch('/v1/decisions', { method: 'POST', headers, body: JSON.stringify(SMALL_REQUEST) });
+  const first = send();
+  await at_the_model;
+  const second = send();
+  const { unplanned_bodies } = service.service.services;
+  await eventually(() => unplanned_bodies.taken_bytes > 0);
+  expect(await service.server.stop()).toBe(2);
+  expect((await first).status).toBe(502);
+  await expectError(await second, 'overloaded');
+  await service.close();
+});
+
 test('a request that waits for a vocabulary which does not come is cut as well', async () => {
   const asked = Promise.withResolvers<void>();
   const planner = Promise.withResolvers<DecisionPlanner>();
@@ -140,6 +156,6 @@ test('a request that waits for a vocabulary which does not come is cut as well',
   expect(await response.json()).toMatchObject({ error: { code: 'model_unavailable' } });
   const entries = service.db.select({ kind: ledgerEntries.kind }).from(ledgerEntries).all();
   expect(entries.map(({ kind }) => kind)).not.toContain('hold');
-  planner.resolve(await embeddedPlanner());
+  planner.resolve(await TINY_MODEL.planner());
   await service.close();
 });

@@ -3,11 +3,11 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase } from '../../db/sqlite/connection.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { parseRaw } from '../support/raw-http.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 

@@ -47,6 +47,16 @@ describe('tds-ignored-fields', () => {
     expect(await ignored({ temperature: 0, questions })).toBe('temperature, threshhold, Criteria, threshold');
   });
 
+  test('names those of the criteria of a yes/no question, and no option of a client', async () => {
+    const { refund, team } = ALL_TYPES;
+    const questions = {
+      a: { ...refund, criteria: { True: 'a', False: 'b' } },
+      b: { ...refund, criteria: { true: 'a', yes: 'c', false: null, no: 'b' } },
+      c: { ...team, criteria: { True: 'a', False: 'b', other: 'c' } },
+    };
+    expect(await ignored({ questions })).toBe('True, False, yes');
+  });
+
   test('of fields that clients of other services send, too, and none of the record', async () => {
     const sent = { session_id: 's', user: 'u', provider: null, state: { temperature: 1, type: 'noul' } };
     expect(await ignored(sent, '/v1/systemone')).toBe('session_id, user, provider');

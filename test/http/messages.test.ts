@@ -3,6 +3,7 @@ import { OPERATOR } from '../../src/access/actor.ts';
 import { createKey, rotateKey, setKeyLimit } from '../../src/accounts/keys.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { changeProject } from '../../src/accounts/projects.ts';
+import { ERRORS } from '../../src/errors/errors.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
 import { type ErrorBody, expectAnyError, expectDecision } from '../contract/expectations.ts';
 import { closeAudited } from '../support/money.ts';
@@ -72,6 +73,64 @@ describe('a refusal says what to change', () => {
     });
   }
 
+  for (const [body, is] of [
+    [`"${SECRET}"`, 'a string'],
+    [`["${SECRET}"]`, 'an array'],
+    ['null', 'null'],
+  ] as const) {
+    test(`a body that is no object: that it is ${is}`, async () => {
+      const message = `The request body must be a JSON object, and is ${is}.`;
+      for (const path of ['/v1/decisions', '/v1/tokens']) {
+        expect(await errorTo(body, path)).toMatchObject({ code: 'missing_model', message, param: 'model' });
+      }
+      const error = await errorTo(body, '/v1/systemone');
+      expect(error).toMatchObject({ code: 'missing_state', message, param: 'state' });
+    });
+  }
+
+  for (const [changes, code, message] of [
+    [{ state: 5 }, 'missing_state', 'The state must be a string, an object or an array, and is a number.'],
+    [
+      { state: false },
+      'missing_state',
+      'The state must be a string, an object or an array, and is a boolean.',
+    ],
+    [
+      { state: undefined, input: SECRET },
+      'missing_state',
+      'The request has no state: beside an object of questions the record is "state", not "input".',
+    ],
+    [
+      { questions: [{ type: 'noul' }] },
+      'missing_questions',
+      'The questions must be an object from question id to question, and are an array.',
+    ],
+    [
+      { questions: SECRET },
+      'missing_questions',
+      'The questions must be an object from question id to question, and are a string.',
+    ],
+    [{ questions: {} }, 'missing_questions', ERRORS.missing_questions.message],
+    [{ questions: null }, 'missing_questions', ERRORS.missing_questions.message],
+    [{ state: null }, 'missing_state', ERRORS.missing_state.message],
+  ] as const) {
+    test(`${code}: ${JSON.stringify(Object.keys(changes))}, ${message}`, async () => {
+      for (const path of ['/v1/decisions', '/v1/systemone']) {
+        const param = code === 'missing_state' ? 'state' : 'questions';
+        const error = await errorTo({ ...SMALL_REQUEST, ...changes }, path);
+        expect(error).toMatchObject({ code, message, param });
+      }
+    });
+  }
+
+  test('missing_model: a model that there is', async () => {
+    const { model, ...unnamed } = SMALL_REQUEST;
+    expect(await errorTo(unnamed)).toMatchObject({
+      code: 'missing_model',
+      message: `The request has no model: send the id of one, such as "${model}".`,
+    });
+  });
+
   test('model_not_found: the decision models that there are', async () => {
     expect(await errorTo({ ...SMALL_REQUEST, model: SECRET })).toMatchObject({
       code: 'model_not_found',
@@ -94,6 +153,20 @@ describe('a refusal says what to change', () => {
         const error = await errorOf(await service.fetch(path, { method, headers }));
         expect([error.code, error.message]).toEqual(['missing_api_key', expect.stringContaining(message)]);
       }
+    });
+  }
+
+  for (const [name, scheme] of [
+    ['authorization', 'Bearer '],
+    ['x-api-key', ''],
+  ] as const) {
+    test(`invalid_api_key: the same key twice in ${name}`, async () => {
+      const headers = new Headers();
+      for (let count = 0; count < 2; count += 1) headers.append(name, `${scheme}${account.key}`);
+      expect(await errorOf(await service.fetch('/v1/models', { headers }))).toMatchObject({
+        code: 'invalid_api_key',
+        message: 'The API key was sent more than once: send it in one header.',
+      });
     });
   }
 
@@ -171,16 +244,16 @@ describe('a refusal says what to change', () => {
 
   test('rate_limit_exceeded: which limit, and for tokens what the request needs and what is left', async () => {
     const { key, organization_id } = await addAccount(service);
-    await setTierSettings(service.accounts, OPERATOR, organization_id, { tokens_per_minute: 40 });
+    await setTierSettings(service.accounts, OPERATOR, organization_id, { tokens_per_minute: 45 });
     const { usage } = await expectDecision(await post(service, key, asking({ type: 'noul' })));
     const tokens = await errorOf(
       await post(service, key, asking({ type: 'noul', instructions: 'Is it so?' })),
     );
     const [, needed, left] =
-      /^The organization has reached its limit of 40 input tokens per minute: this request needs (\d+), and (\d+) are left\.$/.exec(
+      /^The organization has reached its limit of 45 input tokens per minute: this request needs (\d+), and (\d+) are left\.$/.exec(
         tokens.message,
       ) ?? [];
-    expect([tokens.code, Number(left)]).toEqual(['rate_limit_exceeded', 40 - usage.input_tokens]);
+    expect([tokens.code, Number(left)]).toEqual(['rate_limit_exceeded', 45 - usage.input_tokens]);
     expect(Number(needed)).toBeGreaterThan(usage.input_tokens);
     const large = await errorOf(
       await post(service, key, asking({ type: 'noul', instructions: SECRET.repeat(50) })),

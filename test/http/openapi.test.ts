@@ -20,7 +20,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 let service: TestService;
 let account: TestAccount;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
   account = await addRichlyLimited(service, 25_000_000);
 });
 afterAll(() => closeAudited(service));
@@ -75,6 +75,21 @@ describe('the OpenAPI document', () => {
       servers: [{ url: 'https://tds.example.com' }],
     });
     expect(await serversOf(null)).toMatchObject({ servers: [{ url: '/' }] });
+  });
+
+  test('has maps in the words that generators of clients know', async () => {
+    const text = await (await service.fetch('/openapi.json')).text();
+    expect(text).not.toContain('patternProperties');
+    expect(JSON.parse(text)).toMatchObject({
+      components: {
+        schemas: {
+          DecisionRequest: {
+            properties: { questions: { additionalProperties: { $ref: '#/components/schemas/Question' } } },
+          },
+          ChoiceAnswer: { properties: { probabilities: { additionalProperties: { type: 'number' } } } },
+        },
+      },
+    });
   });
 
   test('has a schema for each question and answer type, told apart by `type`', async () => {

@@ -10,7 +10,7 @@ import { addPerson, type Person, signIn, startTestConsole, type TestConsole } fr
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { withoutTable } from '../support/faults.ts';
-import { SMALL_REQUEST, UNKNOWN_KEY } from '../support/requests.ts';
+import { SMALL_REQUEST, toolCall, UNKNOWN_KEY } from '../support/requests.ts';
 import { addAccount, startTestService, type TestAccount, type TestService } from '../support/service.ts';
 
 const ATTACKER = '198.51.100.1';
@@ -49,6 +49,22 @@ async function spendAddress(address: string): Promise<void> {
     const response = await listModels(address, count % 2 === 0 ? UNKNOWN_KEY : null);
     expect(response.status).toBe(401);
   }
+}
+
+/** Sends the same body again and again, at most `most` times; returns how often before the budget was spent. */
+async function callsAnswered(key: string, path: string, body: string, most: number): Promise<number> {
+  for (let count = 0; count < most; count += 1) {
+    const headers = {
+      'x-api-key': key,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    };
+    const request = new Request(`http://localhost${path}`, { method: 'POST', headers, body });
+    const response = await service.service.handle(request, SOMEBODY);
+    await response.bytes();
+    if (response.status === 429) return count;
+  }
+  return most;
 }
 
 async function spendKey(address: string, key: string): Promise<void> {
@@ -275,6 +291,25 @@ describe('refused requests of a key', () => {
     }
   });
 
+  test('over MCP count as those of a decision, with their bodies', async () => {
+    const large = 'x'.repeat(1_000_000);
+    for (const sent of [
+      toolCall('decide', { record: large }),
+      toolCall('guess', { record: large }),
+      `"${large}`,
+    ]) {
+      const { key } = await addAccount(service);
+      const calls = await callsAnswered(key, '/mcp', sent, 100);
+      expect(calls).toBe(Math.ceil(KEY_REFUSALS / (1 + Math.floor(sent.length / 16_384))));
+    }
+  });
+
+  test('of the first line of a batch count with their bytes', async () => {
+    const line = `{"state":"${'x'.repeat(1_000_000)}"`;
+    const calls = await callsAnswered(account.key, '/v1/decisions/batch', line, 100);
+    expect(calls).toBe(Math.ceil(KEY_REFUSALS / (1 + Math.floor(line.length / 16_384))));
+  });
+
   test('by the rate limit leave it alone: who waits for the window may ask as often as it likes', async () => {
     await setTierSettings(service.accounts, OPERATOR, account.organization_id, { requests_per_minute: 1 });
     const body = JSON.stringify(SMALL_REQUEST);
@@ -285,5 +320,31 @@ describe('refused requests of a key', () => {
         'limit of 1 requests per minute',
       );
     }
+  });
+});
+
+describe('free work counts as a refusal of its key', () => {
+  const free = {
+    'a list of tools': ['/mcp', JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })],
+    'a list of models': ['/mcp', toolCall('list_models', {})],
+    usage: ['/mcp', toolCall('usage', {})],
+    'a batch that has only a header': [
+      '/v1/decisions/batch',
+      JSON.stringify({ questions: SMALL_REQUEST.questions }),
+    ],
+  } as const;
+  for (const [name, [path, body]] of Object.entries(free)) {
+    test(name, async () => {
+      const { key } = await addAccount(service, { credit_dollars: path === '/mcp' ? 0 : 5 });
+      expect(await callsAnswered(key, path, body, KEY_REFUSALS + 1)).toBe(KEY_REFUSALS);
+    });
+  }
+
+  test('no decision over MCP does', async () => {
+    const { key } = await addAccount(service);
+    const { model: _, state: record, ...asked } = SMALL_REQUEST;
+    const decided = toolCall('decide', { record, ...asked });
+    expect(await callsAnswered(key, '/mcp', decided, 1)).toBe(1);
+    await spendKey(SOMEBODY, key);
   });
 });

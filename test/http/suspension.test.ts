@@ -7,13 +7,7 @@ import { MovableClock } from '../support/clock.ts';
 import { type Around, Gate, intercepted } from '../support/faults.ts';
 import { booksOf, closeAudited, usageOf } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
-import {
-  addAccount,
-  embeddedEngine,
-  MODEL_TEST_TIMEOUT_MS,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -22,7 +16,7 @@ let around: Around = (run) => run();
 beforeAll(async () => {
   service = await startTestService({
     clock: MovableClock.stopped(),
-    openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+    openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
   });
 });
 afterAll(() => closeAudited(service));
@@ -50,10 +44,7 @@ test('keys of a suspended organization are refused within 60 seconds, and work a
 test('a request that runs when its organization is suspended is answered and charged', async () => {
   const account = await addAccount(service);
   const gate = new Gate();
-  around = async (run) => {
-    await gate.pass();
-    return await run();
-  };
+  around = gate.hold;
   const { credit_micros } = await booksOf(service, account);
   const waiting = ask(service, account.key);
   await gate.reached;

@@ -9,32 +9,39 @@ import {
   test,
 } from 'bun:test';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { connect as connectTcp, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
-import type { Refusal } from '../../src/errors/errors.ts';
 import { Certificate, type CertificateFiles, CertificateRefused } from '../../src/http/certificate.ts';
 import { PortTaken } from '../../src/http/listen.ts';
-import type { HandlerFailure, RequestHandler } from '../../src/http/request-handler.ts';
-import { errorResponse } from '../../src/http/responses.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
+import type { RequestHandler } from '../../src/http/request-handler.ts';
+import type { RunningServer, ServerOptions } from '../../src/http/server.ts';
 import { initializeData, tds, textField } from '../cli/support.ts';
-import { hasOpenssl, makeCertificate, replaceCertificate } from '../support/certificate.ts';
+import {
+  EXPIRED_S,
+  hasOpenssl,
+  makeCertificate,
+  makeExpiredCertificate,
+  replaceCertificate,
+} from '../support/certificate.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { metricIn } from '../support/metrics.ts';
 import { GET, parseRaw } from '../support/raw-http.ts';
 import { MODEL_TEST_TIMEOUT_MS, POLL_MS } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { TIMEOUTS } from './timeouts.ts';
+import {
+  endAll,
+  ends,
+  type Handle,
+  ok,
+  RawClient,
+  start as startOver,
+  TlsClient,
+  unauthorized,
+} from './transports.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-const report = (failure: HandlerFailure) => {
-  throw failure.error;
-};
-
-type Handle = (request: Request) => Response | Promise<Response>;
-const ok: Handle = () => new Response('ok');
 const echo: Handle = async (request) => new Response(await request.bytes());
 
 const root = temporaryDirectory();
@@ -47,59 +54,10 @@ beforeAll(async () => {
 });
 afterAll(() => root.remove());
 
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
+afterEach(async () => expect(await endAll()).toEqual([]));
 
-async function start(handle: RequestHandler['handle'], options: ServerOptions = {}): Promise<RunningServer> {
-  const handler = { handle, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
-  const server = await startServer(handler, { host: '127.0.0.1', port: 0 }, { certificate, ...options });
-  ends.push(() => server.stop());
-  return server;
-}
-
-function portOf({ address }: Pick<RunningServer, 'address'>): number {
-  return Number(new URL(address).port);
-}
-
-/** A TCP connection that has not begun to speak TLS. */
-function silent(server: RunningServer): { socket: Socket; closed: Promise<void> } {
-  const socket = connectTcp(portOf(server), '127.0.0.1');
-  socket.on('error', () => {});
-  socket.resume();
-  ends.push(() => socket.destroy());
-  return { socket, closed: new Promise((resolve) => socket.once('close', () => resolve())) };
-}
-
-/** A TLS connection, with what came over it. */
-class TlsClient {
-  readonly socket: TLSSocket;
-  readonly closed: Promise<void>;
-  received = '';
-
-  constructor(server: Pick<RunningServer, 'address'>, options: ConnectionOptions = {}) {
-    const self_signed = { rejectUnauthorized: false };
-    this.socket = connectTls({ host: '127.0.0.1', port: portOf(server), ...self_signed, ...options });
-    ends.push(() => this.socket.destroy());
-    this.socket.on('error', () => {});
-    this.socket.on('data', (data) => {
-      this.received += data.toString('latin1');
-    });
-    this.closed = new Promise((resolve) => this.socket.once('close', () => resolve()));
-  }
-
-  send(text: string): this {
-    this.socket.write(text);
-    return this;
-  }
-
-  async responses(count: number): Promise<void> {
-    while ((this.received.match(/HTTP\/1\.1 [2-5]\d\d/g) ?? []).length < count) {
-      await new Promise((resolve) => this.socket.once('data', resolve));
-    }
-  }
-}
+const start = (handle: RequestHandler['handle'], options: ServerOptions = {}, port = 0) =>
+  startOver(handle, { certificate, ...options }, port);
 
 /** The common name of the certificate that a new connection gets. */
 async function servedName(server: Pick<RunningServer, 'address'>): Promise<string> {
@@ -165,21 +123,14 @@ describe.skipIf(!hasOpenssl)('over TLS', () => {
   });
 
   test('bytes in the clear are closed without an answer', async () => {
-    const { socket, closed } = silent(await start(ok));
-    let received = '';
-    socket.on('data', (data) => {
-      received += data.toString('latin1');
-    });
-    socket.write(GET);
-    await closed;
-    expect(received).not.toContain('HTTP');
+    const client = new RawClient(await start(ok)).send(GET);
+    await client.closed;
+    expect(client.received).not.toContain('HTTP');
   });
 
   test('a port that is taken is said to be', async () => {
     const { address } = await start(ok);
-    const handler = { handle: ok, refuse: (refusal: Refusal) => errorResponse('req_test', refusal), report };
-    const where = { host: '127.0.0.1', port: Number(new URL(address).port) };
-    await expect(startServer(handler, where, { certificate })).rejects.toThrow(PortTaken);
+    await expect(start(ok, {}, Number(new URL(address).port))).rejects.toThrow(PortTaken);
   });
 
   test('what is no HTTP request is answered with our error shape', async () => {
@@ -188,52 +139,12 @@ describe.skipIf(!hasOpenssl)('over TLS', () => {
     const { status, body } = parseRaw(client.received);
     expect([status, JSON.parse(body).error.code]).toEqual([400, 'malformed_request']);
   });
-
-  test('a client that goes away frees its place', async () => {
-    const begun = Promise.withResolvers<Request>();
-    const server = await start(async (request) => {
-      begun.resolve(request);
-      await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
-      return new Response('late');
-    });
-    const client = new TlsClient(server).send(GET);
-    const { signal } = await begun.promise;
-    client.socket.destroy();
-    await eventually(() => signal.aborted);
-  });
-
-  test('a stop ends idle connections at once, and lets a request be answered', async () => {
-    const gate = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    const handler: Handle = async (request) => {
-      if (!request.url.endsWith('/held')) return new Response('ok');
-      begun.resolve();
-      await gate.promise;
-      return new Response('at last');
-    };
-    const handle = {
-      handle: handler,
-      refuse: (refusal: Refusal) => errorResponse('req_test', refusal),
-      report,
-    };
-    const server = await startServer(handle, { host: '127.0.0.1', port: 0 }, { certificate });
-    const idle = new TlsClient(server).send(GET);
-    await idle.responses(1);
-    const busy = new TlsClient(server).send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n');
-    await begun.promise;
-    const stopped = server.stop();
-    await idle.closed;
-    gate.resolve();
-    await busy.closed;
-    await stopped;
-    expect(parseRaw(busy.received)).toMatchObject({ status: 200, body: 'at last' });
-  });
 });
 
 describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
   test('count a connection before its handshake', async () => {
     const server = await start(ok, { connection_limit: 10, connection_limit_per_address: 2 });
-    const [first, second] = [silent(server), silent(server)];
+    const [first, second] = [new RawClient(server), new RawClient(server)];
     await Promise.all(
       [first, second].map(({ socket }) => new Promise((done) => socket.once('connect', done))),
     );
@@ -246,77 +157,19 @@ describe.skipIf(!hasOpenssl)('the limits of TLS connections', () => {
   });
 
   test('close a connection that does not shake hands, and no later than that', async () => {
-    const { closed } = silent(await start(ok, { timeouts: TIMEOUTS }));
+    const { closed } = new RawClient(await start(ok, { timeouts: TIMEOUTS }));
     await closed;
   });
 
-  test('above the limit of all, the connection that was idle for longest makes room', async () => {
-    const server = await start(ok, { connection_limit: 1, connection_limit_per_address: 10 });
-    const first = new TlsClient(server).send(GET);
-    await first.responses(1);
-    const second = new TlsClient(server).send(GET);
-    await Promise.all([first.closed, second.responses(1)]);
-  });
-
-  for (const [name, text] of Object.entries({ nothing: '', 'half a head': 'GET / HTTP/1.1\r\nHo' })) {
-    test(`answer 408 to one that sends ${name}`, async () => {
-      const client = new TlsClient(await start(ok, { timeouts: TIMEOUTS })).send(text);
-      await client.closed;
-      const { status, headers, body } = parseRaw(client.received);
-      expect([status, headers.connection, JSON.parse(body).error.code]).toEqual([
-        408,
-        'close',
-        'request_timeout',
-      ]);
+  test('close one that stays idle after a body which ended later than its response', async () => {
+    const server = await start(unauthorized, {
+      timeouts: { ...TIMEOUTS, request_ms: MODEL_TEST_TIMEOUT_MS },
     });
-  }
-
-  test('close one that stays idle after its response, and one whose next head stops half-way', async () => {
-    const idle = new TlsClient(await start(ok, { timeouts: TIMEOUTS })).send(GET);
-    // So long that the half head comes before it is over, however slow the machine is.
-    const timeouts = { ...TIMEOUTS, idle_ms: MODEL_TEST_TIMEOUT_MS };
-    const half = new TlsClient(await start(ok, { timeouts })).send(GET);
-    await half.responses(1);
-    half.send('GET / HT');
-    await Promise.all([idle.closed, half.closed]);
-    expect(idle.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
-    expect(half.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 408']);
-  });
-
-  test('close one whose refused body goes on and on', async () => {
-    const refused: Handle = () => new Response('no', { status: 401 });
-    const server = await start(refused, { timeouts: TIMEOUTS });
-    const client = new TlsClient(server).send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n');
-    const drip = setInterval(() => client.send('x'), 20);
-    await client.closed;
-    clearInterval(drip);
-    expect(client.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
-  });
-
-  test('close one that does not read its response', async () => {
-    const large = new Uint8Array(64 * 1_048_576);
-    const server = await start(() => new Response(large), {
-      connection_limit_per_address: 1,
-      timeouts: TIMEOUTS,
-    });
-    const client = new TlsClient(server);
-    client.socket.pause();
-    client.send(GET);
-    // Its place is free when the server has given up.
-    await eventually(() => isServed(server));
-    client.socket.resume();
-    await client.closed;
-    expect(client.received.length).toBeLessThan(large.byteLength);
-  });
-
-  test('leave one alone whose answer takes long', async () => {
-    const slow: Handle = async () => {
-      await Bun.sleep(2 * TIMEOUTS.request_ms);
-      return new Response('slow');
-    };
-    const client = new TlsClient(await start(slow, { timeouts: TIMEOUTS })).send(GET);
+    const client = new TlsClient(server).send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx');
     await client.responses(1);
-    expect(parseRaw(client.received)).toMatchObject({ status: 200, body: 'slow' });
+    client.send('x');
+    await client.closed;
+    expect(client.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
   });
 });
 
@@ -397,17 +250,38 @@ describe.skipIf(!hasOpenssl)('tds serve', () => {
     const key = textField(await initializeData(data), 'key');
     const server = await startChildServer(data, root.path, flags);
     expect(server.address).toStartWith('https://127.0.0.1:');
-    const ask = () =>
-      fetch(`${server.address}/v1/models`, {
+    const ask = (path: string) =>
+      fetch(`${server.address}${path}`, {
         headers: { 'x-api-key': key },
         tls: { ca: readFileSync(served.certificate, 'utf8') },
       });
-    expect((await ask()).status).toBe(200);
+    expect((await ask('/v1/models')).status).toBe(200);
+    expect(await (await ask('/docs')).text()).toContain(`${server.address}/v1/decisions`);
     replaceCertificate(served, makeCertificate(root.path, 'served-next'));
     await eventually(async () => (await servedName(server)) === 'served-next');
     writeFileSync(served.key, 'broken');
     await eventually(() => server.output().includes('the TLS certificate before stays'));
     expect(await servedName(server)).toBe('served-next');
+    expect(await server.stop()).toBe(0);
+  });
+
+  test('warns of a certificate that has expired, at each reading, and tells its end in the metrics', async () => {
+    const data = join(root.path, 'expired');
+    await initializeData(data);
+    const served = makeExpiredCertificate(root.path, 'old');
+    const flags = ['--tls-cert', served.certificate, '--tls-key', served.key, '--metrics-port', '0'];
+    const server = await startChildServer(data, root.path, flags);
+    const warnings = () => server.output().split('clients refuse the TLS certificate').length - 1;
+    const end = async () =>
+      metricIn(await (await fetch(server.metrics_url)).text(), 'tds_certificate_expires_timestamp_seconds');
+    expect(warnings()).toBe(1);
+    expect(server.output()).toContain('"valid_to":"2020-02-01T00:00:00.000Z"');
+    expect(await end()).toBe(EXPIRED_S);
+    replaceCertificate(served, makeCertificate(root.path, 'new'));
+    await eventually(async () => (await end()) > Date.now() / 1_000);
+    replaceCertificate(served, makeExpiredCertificate(root.path, 'older'));
+    await eventually(() => warnings() === 2);
+    expect(await end()).toBe(EXPIRED_S);
     expect(await server.stop()).toBe(0);
   });
 

@@ -9,7 +9,6 @@ import { booksOf, closeAudited } from '../support/money.ts';
 import { ALL_TYPES, post, SMALL_REQUEST, UNKNOWN_KEY } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -21,7 +20,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 let service: TestService;
 let account: TestAccount;
 beforeAll(async () => {
-  service = await startTestService({ openEngine: async () => instantEngine(await embeddedEngine()) });
+  service = await startTestService({ embedded: true, openEngine: instantEngine });
   account = await addAccount(service);
 });
 afterAll(() => closeAudited(service));

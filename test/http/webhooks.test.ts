@@ -12,7 +12,7 @@ import { paddleProvider } from '../../src/payments/paddle.ts';
 import { assignPaymentEvent } from '../../src/payments/resolve-event.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { systemClock } from '../../src/time/clock.ts';
-import { type Call, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
+import { adjustment, type Call, eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { openBooks } from '../payments/support.ts';
 import { DOLLAR } from '../support/money.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
@@ -114,9 +114,14 @@ test('a genuine payment of nobody is answered 503 until the operator has decided
 describe('answers and log lines', () => {
   type Line = readonly [level: string, message: string, details: object];
 
-  /** The route on a database of its own, with what it logs. */
+  const ORDERED = { external_id: 'txn_ordered', url: null };
+
+  /** The route on a database of its own, where a top-up is not paid yet, with what it logs. */
   async function answerTo(call: Call) {
     const books = await openBooks();
+    const { organization_id } = books;
+    const ordering = { ...provider, createCheckout: () => Promise.resolve(ORDERED) };
+    await startTopUp(books.context, OPERATOR, ordering, { organization_id, amount_micros: 25 * DOLLAR });
     const lines: Line[] = [];
     const write =
       (level: string) =>
@@ -153,7 +158,7 @@ describe('answers and log lines', () => {
         client_address: '',
         onKnown: () => {},
         caller: null,
-        code: null,
+        refusal: null,
         is_over_budget: false,
       },
     );
@@ -209,6 +214,15 @@ describe('answers and log lines', () => {
       ],
     ],
   ];
+  test('waiting: 200, and a warning, so that a refund that never fits is seen', async () => {
+    const refund = adjustment('adjustment.created', { id: 'adj_waits', transaction_id: ORDERED.external_id });
+    const { status, answer, lines } = await answerTo(sign(refund));
+    expect({ status, answer }).toEqual({ status: 200, answer: { outcome: 'waiting' } });
+    expect(lines).toEqual([
+      ['warn', expect.stringContaining('waits'), expect.objectContaining({ event_id: eventId(refund) })],
+    ]);
+  });
+
   for (const [name, call, status, code, [level, message, details]] of rows) {
     test(`${name}: ${status} ${code}, and a line of its own`, async () => {
       const answered = await answerTo(call);

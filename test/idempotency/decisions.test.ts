@@ -5,21 +5,16 @@ import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { hourly } from '../../src/maintenance/maintenance.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time/clock.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { expectError } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Around, aborted, Gate, intercepted } from '../support/faults.ts';
 import { booksOf, closeAudited, DOLLAR, untilHeld, usageOf } from '../support/money.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { RecordedLog } from '../support/problems.ts';
 import { ALL_TYPES, SMALL_REQUEST } from '../support/requests.ts';
-import {
-  addAccount,
-  embeddedEngine,
-  MODEL_TEST_TIMEOUT_MS,
-  startTestService,
-  type TestService,
-} from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -77,10 +72,12 @@ describe.each(DATABASES)('decisions with an idempotency key, on $name', ({ has_p
   let other: TestService;
   let around: Around = (run) => run();
   const clock = MovableClock.stopped();
+  const recorded = new RecordedLog();
   const start = () =>
     startTestService({
       clock,
-      openEngine: async () => intercepted(await embeddedEngine(), (run, options) => around(run, options)),
+      log: recorded.log,
+      openEngine: (engine) => intercepted(engine, (run, options) => around(run, options)),
       ...(own === null ? {} : { postgres_url: own.url }),
     });
   beforeAll(async () => {
@@ -163,10 +160,7 @@ describe.each(DATABASES)('decisions with an idempotency key, on $name', ({ has_p
   test('requests that come while the first runs wait for it, on every node, and one hold is taken', async () => {
     const account = await addAccount(service);
     const gate = new Gate();
-    around = async (run) => {
-      await gate.pass();
-      return await run();
-    };
+    around = gate.hold;
     try {
       const sent = [service, other, service, other, service].map((node) => send(node, account));
       await gate.reached;
@@ -185,6 +179,34 @@ describe.each(DATABASES)('decisions with an idempotency key, on $name', ({ has_p
       around = (run) => run();
     }
     expect(await usageOf(service, account)).toHaveLength(1);
+  });
+
+  test('a request whose key is revoked while it waits for the first one is refused, and charges nothing', async () => {
+    const account = await addAccount(service);
+    const before = await booksOf(service, account);
+    const { keys, unplanned_bodies } = service.service.services;
+    const gate = new Gate();
+    around = async () => {
+      await gate.pass();
+      throw new Error('broken');
+    };
+    try {
+      const first = send(service, account);
+      await gate.reached;
+      const second = send(service, account);
+      await eventually(() => unplanned_bodies.taken_bytes > 0);
+      await revokeKey(service.accounts, OPERATOR, account.key_id);
+      keys.invalidate();
+      around = (run) => run();
+      gate.open();
+      await expectError(await first, 'model_unavailable');
+      await expectError(await second, 'invalid_api_key');
+    } finally {
+      gate.open();
+      around = (run) => run();
+    }
+    const { credit_micros } = before;
+    expect(await booksOf(service, account)).toMatchObject({ credit_micros, held_micros: 0 });
   });
 
   test('what failed at the model, and what was refused, is not kept: the next attempt runs', async () => {
@@ -229,6 +251,29 @@ describe.each(DATABASES)('decisions with an idempotency key, on $name', ({ has_p
     around = (run) => run();
     expect(await answered(send(other, account))).toMatchObject({ is_replayed: false });
     expect(await usageOf(service, account)).toHaveLength(1);
+  });
+
+  test('a client that goes away while it waits for another request is logged as gone, and counted nowhere', async () => {
+    const account = await addAccount(service);
+    const gate = new Gate();
+    around = gate.hold;
+    try {
+      const first = send(service, account);
+      await gate.reached;
+      const leaving = new AbortController();
+      const left = send(service, { ...account, signal: leaving.signal }).catch(() => null);
+      await eventually(() => service.service.services.unplanned_bodies.taken_bytes > 0);
+      const logged = recorded.text.length;
+      leaving.abort();
+      await left;
+      await eventually(() => recorded.text.slice(logged).includes('"msg":"request"'));
+      expect((await recorded.lines()).at(-1)).toMatchObject({ status: 499, code: null });
+      gate.open();
+      await answered(first);
+    } finally {
+      gate.open();
+      around = (run) => run();
+    }
   });
 
   test('the kept answer stands when the price changes, the credit is spent or the model is closed', async () => {

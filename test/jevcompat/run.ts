@@ -27,7 +27,7 @@ const Report = Type.Object({
 
 async function run(directory: string): Promise<boolean> {
   const jevcompat = await installPythonProgram(directory, 'jevcompat', PACKAGES);
-  const service = await startTestService();
+  const service = await startTestService({ embedded: true });
   try {
     const account = await addAccount(service, { tier: 5 });
     const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };

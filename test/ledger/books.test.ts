@@ -1,7 +1,12 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, jest, test } from 'bun:test';
 import { runAudit } from '../../db/sqlite/audit.ts';
+import { GroupCommit } from '../../db/sqlite/group-commit.ts';
 import { organizations } from '../../db/sqlite/schema.ts';
+import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
+import { DurableBooks, type LedgerWriter } from '../../src/ledger/durable-books.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
+import { turns } from '../support/event-loop.ts';
+import { Gate } from '../support/faults.ts';
 import { rejection } from '../support/rejection.ts';
 import { LEDGER_DATABASES, openLedger } from './databases.ts';
 import {
@@ -214,4 +219,129 @@ test('requests around a full database: those told so are charged, the others are
     expect(runAudit(setup.db, { ended_before_ms: NOW_MS + 1 })).toMatchObject({ ok: true, open_holds: 0 });
   }
   expect(Math.min(charged, failed)).toBeGreaterThan(20);
+});
+
+test('a release waits for a lock of another process however many writes do', async () => {
+  using setup = new LedgerSetup();
+  const commits = new GroupCommit(setup.db, { waiting_max: 1 });
+  const books = new SqliteBooks(commits, setup.clock, PROCESS_ID, setup.events);
+  const hold = await setup.hold('req_1');
+  const unlock = setup.lock();
+  const waiting = commits.run(() => null);
+  await turns(2);
+  const released = books.release(hold, usageOf(setup.account, 'req_1', NOW_MS, 502, 0));
+  unlock();
+  await Promise.all([waiting, released]);
+  expect([setup.problems, setup.kinds(), setup.statuses()]).toEqual([[], [], [502]]);
+});
+
+describe('the books on a writer that', () => {
+  const account = { organization_id: 'org_1', project_id: 'proj_1', api_key_id: 'key_1' };
+  const hold = { ...account, entry_id: 1, amount_micros: HELD_MICROS, month: '2026-05' };
+  const usage = (status: number) => usageOf(account, 'req_1', NOW_MS, status, 0);
+
+  class WriterBooks extends DurableBooks {
+    readonly shares_commits = true;
+  }
+
+  /** Books with one open hold, on a writer that fails in ways that a database does not on demand. */
+  async function booksOn(changed: Partial<LedgerWriter>) {
+    const done = () => Promise.resolve();
+    const writer: LedgerWriter = {
+      hold: () => Promise.resolve({ held: true, hold }),
+      charge: done,
+      release: done,
+      isCharged: () => false,
+      isStorageFailure: () => false,
+      recover: () => Promise.resolve(0),
+      flush: () => {},
+      close: done,
+      ...changed,
+    };
+    const problems: string[] = [];
+    const settled: number[] = [];
+    const events = {
+      onProblem: (step: string) => problems.push(step),
+      onSettled: (holds: number) => settled.push(holds),
+    };
+    const books = new WriterBooks(writer, { now_ms: () => NOW_MS }, events);
+    await books.hold({ ...account, request_id: 'req_1', amount_micros: HELD_MICROS, at_ms: NOW_MS });
+    return { books, problems, settled };
+  }
+
+  const broken = () => Promise.reject(new Error('broken'));
+
+  test('reports an error for a charge that is written: it is charged, and not released', async () => {
+    let releases = 0;
+    const release = () => {
+      releases += 1;
+      return Promise.resolve();
+    };
+    const { books, problems } = await booksOn({ charge: broken, isCharged: () => true, release });
+    await books.charge(hold, COST_MICROS, usage(200), usage(503));
+    expect([books.open.holds, problems, releases]).toEqual([0, ['charge'], 0]);
+  });
+
+  test('refuses a release although the storage works: it waits, also where there is no usage row to leave out', async () => {
+    let tries = 0;
+    // An end of the failures, so that a wrong try again fails this test and does not hang it.
+    const release = () => (++tries > 9 ? Promise.resolve() : broken());
+    const { books, problems } = await booksOn({ release });
+    await books.release(hold, null);
+    expect([books.unwritten, tries, problems]).toEqual([1, 1, ['release']]);
+  });
+
+  test('is slow is closed after its last charge', async () => {
+    const gate = new Gate();
+    const order: string[] = [];
+    const { books } = await booksOn({
+      charge: async () => {
+        await gate.pass();
+        order.push('charge');
+      },
+      close: () => {
+        order.push('close');
+        return Promise.resolve();
+      },
+    });
+    const charged = books.charge(hold, COST_MICROS, usage(200), usage(503));
+    const closed = books.close();
+    await turns(2);
+    expect(order).toEqual([]);
+    gate.open();
+    await Promise.all([charged, closed]);
+    expect(order).toEqual(['charge', 'close']);
+  });
+
+  test('is down for long is asked again every 5 s, and each outage tells its own number of releases', async () => {
+    let tries = 0;
+    let is_down = true;
+    const release = () => {
+      tries += 1;
+      return is_down ? broken() : Promise.resolve();
+    };
+    const { books, settled } = await booksOn({ release, isStorageFailure: () => true });
+    const pass = async (duration_ms: number) => {
+      jest.advanceTimersByTime(duration_ms);
+      for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+    };
+    jest.useFakeTimers();
+    try {
+      await books.release(hold, null);
+      for (let count = 1; count <= 10; count += 1) await pass(60_000);
+      expect(tries).toBe(11);
+      await pass(5_000);
+      expect(tries).toBe(12);
+      is_down = false;
+      await pass(5_000);
+      expect(settled).toEqual([1]);
+      is_down = true;
+      await books.release(hold, null);
+      is_down = false;
+      await pass(50);
+      expect(settled).toEqual([1, 1]);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
 });

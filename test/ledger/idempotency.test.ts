@@ -2,11 +2,14 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { IDEMPOTENCY_KEPT_MS } from '../../src/idempotency/claim.ts';
 import { KEPT_BYTES_MAX, type KeptAnswer } from '../../src/store/kept-answer.ts';
 import { LEDGER_DATABASES, type LedgerDatabase, openLedger } from './databases.ts';
-import { COST_MICROS, HELD_MICROS, NOW_MS, usageOf } from './support.ts';
+import { COST_MICROS, CREDIT_MICROS, HELD_MICROS, NOW_MS, usageOf } from './support.ts';
 
 setDefaultTimeout(120_000);
 
-const claimOf = ({ account }: LedgerDatabase, key_hash: string) => ({
+/** An account, and the database that it is in. */
+type Owner = Pick<LedgerDatabase, 'account' | 'books' | 'store' | 'request'>;
+
+const claimOf = ({ account }: Owner, key_hash: string) => ({
   api_key_id: account.api_key_id,
   key_hash,
   body_hash: 'body',
@@ -17,22 +20,37 @@ function kept(id: string, numbers: number[][] = [[0.9], [0.1, 0.9]]): KeptAnswer
   return { id, ...told, cost_micros: COST_MICROS, numbers };
 }
 
-function hold(setup: LedgerDatabase, request_id: string, key: string, at_ms = NOW_MS) {
+function hold(setup: Owner, request_id: string, key: string, at_ms = NOW_MS) {
   return setup.books.hold({
     ...setup.request(request_id, HELD_MICROS, at_ms),
     claim: claimOf(setup, key),
   });
 }
 
-async function chargeKept(setup: LedgerDatabase, request_id: string, key: string, answer = kept(request_id)) {
+async function chargeKept(setup: Owner, request_id: string, key: string, answer = kept(request_id)) {
   const result = await hold(setup, request_id, key);
   if (!result.held) throw new Error(result.refusal);
   const usage = (status: number, cost: number) => usageOf(setup.account, request_id, NOW_MS, status, cost);
   await setup.books.charge(result.hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0), answer);
 }
 
-const find = (setup: LedgerDatabase, key: string) =>
+const find = (setup: Owner, key: string) =>
   setup.store.idempotency.findClaim(claimOf(setup, key), NOW_MS - IDEMPOTENCY_KEPT_MS);
+
+/** Adds another account, with the same credit. */
+async function otherOwner(setup: LedgerDatabase): Promise<Owner> {
+  const account = { organization_id: 'org_other', project_id: 'proj_other', api_key_id: 'key_other' };
+  const { organization_id, project_id } = account;
+  await setup.addAccount(account);
+  await setup.addPayment(account, 'pay_other', 'top_up', CREDIT_MICROS);
+  await setup.ledger.topUp({ ...setup.movement(CREDIT_MICROS, 'pay_other'), organization_id });
+  const request: Owner['request'] = (...asked) => ({
+    ...setup.request(...asked),
+    organization_id,
+    project_id,
+  });
+  return { account, books: setup.books, store: setup.store, request };
+}
 
 const TAKEN = { held: false, refusal: 'idempotency_key_in_use' } as const;
 
@@ -95,8 +113,10 @@ describe.each(LEDGER_DATABASES)('claims of idempotency keys in $name', (database
     expect(await setup.store.idempotency.deleteAnswers(NOW_MS + 2 * IDEMPOTENCY_KEPT_MS, 9)).toBe(0);
   });
 
-  test('an organization has no more bytes of answers than it may have: the oldest go first', async () => {
+  test('an organization has no more bytes of answers than it may have: its oldest go first', async () => {
     await using setup = await openLedger(database);
+    const other = await otherOwner(setup);
+    await chargeKept(other, 'req_other', 'key');
     const large = Array.from({ length: 100_000 }, () => 0.1234567);
     const bytes = JSON.stringify(large).length;
     const count = Math.ceil(KEPT_BYTES_MAX / bytes) + 3;
@@ -113,5 +133,6 @@ describe.each(LEDGER_DATABASES)('claims of idempotency keys in $name', (database
     // The oldest may begin before the bound, and nothing older is there.
     expect((count - oldest - 1) * bytes).toBeLessThanOrEqual(KEPT_BYTES_MAX);
     expect((count - oldest + 1) * bytes).toBeGreaterThan(KEPT_BYTES_MAX - bytes);
+    expect(await find(other, 'key')).toEqual({ body_hash: 'body', kept: kept('req_other') });
   });
 });

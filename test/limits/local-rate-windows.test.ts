@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { RateLimiter } from '../../src/limits/local-rate-windows.ts';
 import { WINDOW_MS } from '../../src/limits/rate-status.ts';
+import { SlidingWindow } from '../../src/limits/sliding-window.ts';
 import { propertySeed } from '../ledger/support.ts';
 
 const ORGANIZATION = 'org_1';
@@ -36,6 +37,13 @@ describe('tokens per minute', () => {
     if (failed.admitted) limiter.settle(ORGANIZATION, failed.entry, 0);
     expect(limiter.admit(ORGANIZATION, LIMITS, 100, 20_000).status.reset_tokens_s).toBe(58);
   });
+});
+
+test('entries that leave in bulk leave once', () => {
+  const window = new SlidingWindow(WINDOW_MS);
+  for (let at_ms = 0; at_ms < 1_100; at_ms += 1) window.add(at_ms, 1);
+  window.add(70_000, 1);
+  expect([window.total(70_000), window.total(70_001)]).toEqual([1, 1]);
 });
 
 describe('restart', () => {

@@ -77,6 +77,15 @@ function conforms(open: () => Omit<Opened, 'organization'>): void {
     expect((await windows().admit(organization, LIMITS, 5_000)).admitted).toBe(true);
   });
 
+  test('a request without tokens is admitted, and counted, however many tokens are used', async () => {
+    const { windows, organization } = opened();
+    await windows().admit(organization, LIMITS, 2 * LIMITS.tokens_per_minute);
+    expect(await windows().admit(organization, LIMITS, 0)).toMatchObject({
+      admitted: true,
+      status: { remaining_requests: 1, remaining_tokens: 0 },
+    });
+  });
+
   test('a refusal for tokens says when the oldest request leaves that has some', async () => {
     const { windows, clock, organization } = opened();
     const failed = await windows().admit(organization, LIMITS, 900);
@@ -168,6 +177,16 @@ function conforms(open: () => Omit<Opened, 'organization'>): void {
       limit_requests: 1,
       remaining_requests: 0,
       limit_tokens: 100,
+      remaining_tokens: 0,
+    });
+  });
+
+  test('of a limit that was lowered below what is used nothing remains, never less', async () => {
+    const { windows, organization } = opened();
+    for (let count = 0; count < 3; count += 1) await windows().admit(organization, LIMITS, 400);
+    const lowered = { requests_per_minute: 2, tokens_per_minute: 500 };
+    expect(await windows().status(organization, lowered)).toMatchObject({
+      remaining_requests: 0,
       remaining_tokens: 0,
     });
   });

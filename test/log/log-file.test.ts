@@ -14,8 +14,8 @@ import fc from 'fast-check';
 import { createLog } from '../../src/log/log.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { BoundedOutput } from '../../src/log/standard-output.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const FLUSH_MS = 10_000;
 

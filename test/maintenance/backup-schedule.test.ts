@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { backupTime_ms } from '../../db/sqlite/backup.ts';
+import { backupName, backupTime_ms } from '../../db/sqlite/backup.ts';
 import { openDatabase } from '../../db/sqlite/connection.ts';
+import { restoreBackup } from '../../db/sqlite/restore.ts';
 import { SqliteBackups } from '../../db/sqlite/sqlite-backups.ts';
 import { createLog } from '../../src/log/log.ts';
 import { BackupCommand } from '../../src/maintenance/backup-command.ts';
@@ -10,9 +11,9 @@ import { BackupSchedule } from '../../src/maintenance/backup-schedule.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import type { Problem } from '../../src/problems/problems.ts';
 import type { Backups } from '../../src/store/backups.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { MovableClock } from '../support/clock.ts';
 import { Gate } from '../support/faults.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { until } from '../upstreams/support.ts';
 
 const HOUR_MS = 3_600_000;
@@ -50,12 +51,17 @@ function schedule(
   });
 }
 
+/** The files of the backups, oldest first, without the note of the last one that was copied off. */
+function backupFiles(): readonly string[] {
+  return readdirSync(directory)
+    .filter((name) => name !== 'copied-off')
+    .sort();
+}
+
 /** How many hours after the test's beginning each backup was made. */
 function hours(): readonly number[] {
   const began_ms = MovableClock.stopped().now_ms();
-  return readdirSync(directory)
-    .sort()
-    .map((name) => ((backupTime_ms(name) ?? Number.NaN) - began_ms) / HOUR_MS);
+  return backupFiles().map((name) => ((backupTime_ms(name) ?? Number.NaN) - began_ms) / HOUR_MS);
 }
 
 test('a backup is due when the newest is older than it may be, whatever process made that one', async () => {
@@ -108,8 +114,10 @@ test('a backup that does not end is told when the next one is due, and as long a
     newest: (now_ms) => backups.newest(now_ms),
     make: async (now_ms) => {
       await gate.pass();
-      return await backups.make(now_ms);
+      await backups.make(now_ms);
     },
+    uncopied: (now_ms) => backups.uncopied(now_ms),
+    noteCopied: (path) => backups.noteCopied(path),
     stop: () => backups.stop(),
   };
   const one = schedule(null, stuck);
@@ -152,6 +160,66 @@ test('a clock that went back is no reason to wait, and what a killed process lef
   for (const made of readdirSync(directory)) expect(statSync(join(directory, made)).mode & 0o777).toBe(0o600);
 });
 
+test('books that are not right are kept under a name that says so, as no backup, until they are right again', async () => {
+  const one = schedule();
+  await one.look();
+  const before = hours();
+  const { $client: client } = openDatabase(database);
+  client.run(
+    "INSERT INTO organizations (id, name, credit_micros, created_at_ms) VALUES ('org_1', 'Acme', 1, 0)",
+  );
+  for (let count = 0; count <= KEPT; count += 1) {
+    clock.advance(EVERY_MS);
+    await one.look();
+  }
+  expect(problems).toHaveLength(KEPT + 1);
+  expect(one.state()).toMatchObject({ has_failed: true, newest: { at_ms: MovableClock.stopped().now_ms() } });
+  const unsound = join(directory, 'unsound.sqlite.zst');
+  const unpacked = join(root.path, 'unpacked.sqlite');
+  writeFileSync(unpacked, Bun.zstdDecompressSync(readFileSync(unsound)));
+  const { $client: kept } = openDatabase(unpacked);
+  expect(kept.query('SELECT name FROM organizations').all()).toEqual([{ name: 'Acme' }]);
+  kept.close();
+  await expect(restoreBackup(unsound, join(root.path, 'restored.sqlite'), 0)).rejects.toThrow(
+    'are not right',
+  );
+  rmSync(unsound);
+  expect(hours()).toEqual(before);
+  client.run('DELETE FROM organizations');
+  client.close();
+  clock.advance(EVERY_MS);
+  await one.look();
+  expect(one.state().has_failed).toBe(false);
+  expect(hours()).toEqual([0, (KEPT + 2) * 6]);
+});
+
+test('what a killed process left is removed before the next backup, because both may not have room', async () => {
+  const name = backupName(clock.now_ms(), 1, 'compressed');
+  mkdirSync(join(directory, `${name}.copy.partial`));
+  writeFileSync(join(directory, `${name}.copy.partial`, 'copy.sqlite'), '');
+  writeFileSync(join(directory, `${name}.partial`), '');
+  // That of somebody's "tds backup", which is in progress.
+  writeFileSync(join(directory, 'mine.sqlite.zst.partial'), '');
+  rmSync(database);
+  await schedule().look();
+  expect(problems).toHaveLength(1);
+  expect(readdirSync(directory)).toEqual(['mine.sqlite.zst.partial']);
+});
+
+test('backups named ahead of the clock push no new one out, and stay', async () => {
+  for (let count = 0; count < KEPT; count += 1) {
+    await schedule().look();
+    clock.advance(EVERY_MS);
+  }
+  clock.stepWallClock(-96 * HOUR_MS);
+  for (let count = 0; count <= KEPT; count += 1) {
+    await schedule().look();
+    clock.advance(EVERY_MS);
+  }
+  expect(hours()).toEqual([-72, -66, -60, 0, 6, 12]);
+  expect(problems).toEqual([]);
+});
+
 test('a stop gives up the backup that is being written, and leaves nothing of it', async () => {
   const one = schedule();
   const looked = one.look();
@@ -185,9 +253,7 @@ test('the command gets the path of each backup once it is checked, and none of t
   } finally {
     delete process.env.TDS_PADDLE_API_KEY;
   }
-  const lines = readdirSync(directory)
-    .sort()
-    .map((name) => `${join(directory, name)} []`);
+  const lines = backupFiles().map((name) => `${join(directory, name)} []`);
   expect(lines).toHaveLength(2);
   expect(readFileSync(seen, 'utf8').trim().split('\n')).toEqual(lines);
   expect(problems).toEqual([]);
@@ -211,6 +277,32 @@ test('a command that fails is a problem, and gets the same backup again', async 
   expect(problems).toHaveLength(1);
 });
 
+test('a backup whose copy a stop or a failure ended is given to the command after the restart, and then no more', async () => {
+  const seen = join(root.path, 'seen');
+  const isRunning = join(root.path, 'is-running');
+  // The shell makes a file before it writes into it, so that another file tells that the line stands.
+  const hanging = schedule(
+    new BackupCommand(program(`echo "$1" >> '${seen}'; touch '${isRunning}'; sleep 600`)),
+  );
+  const looked = hanging.look();
+  await until(() => existsSync(isRunning));
+  hanging.stop();
+  await looked;
+  const failing = schedule(new BackupCommand(program(`echo "$1" >> '${seen}'; exit 1`)));
+  await failing.look();
+  expect(failing.state().has_failed).toBe(true);
+  for (let restart = 0; restart < 2; restart += 1) {
+    const one = schedule(new BackupCommand(program(`echo "$1" >> '${seen}'`)));
+    await one.look();
+    expect(one.state().has_failed).toBe(false);
+  }
+  const [made = ''] = backupFiles();
+  const path = join(directory, made);
+  expect(hours()).toEqual([0]);
+  expect(readFileSync(seen, 'utf8').trim().split('\n')).toEqual([path, path, path]);
+  expect(problems).toHaveLength(1);
+});
+
 test('a command that hangs holds off no backup, and then gets the newest one', async () => {
   const seen = join(root.path, 'seen');
   const go = join(root.path, 'go');
@@ -228,7 +320,7 @@ test('a command that hangs holds off no backup, and then gets the newest one', a
     writeFileSync(go, '');
     await first;
     await one.look();
-    const [oldest = '', , newest = ''] = readdirSync(directory).sort();
+    const [oldest = '', , newest = ''] = backupFiles();
     expect(readFileSync(seen, 'utf8').trim().split('\n')).toEqual([
       join(directory, oldest),
       join(directory, newest),

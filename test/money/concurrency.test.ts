@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { booksOf, usageOf } from '../support/money.ts';
-import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { isPostgresMissing, type TestDatabase } from '../support/postgres.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addRichlyLimited,
@@ -26,7 +27,7 @@ describe.each(DATABASES)('on %s', (name) => {
   let service: TestService;
   let postgres: TestDatabase | undefined;
   beforeAll(async () => {
-    postgres = name === 'PostgreSQL' ? await testDatabase() : undefined;
+    postgres = name === 'PostgreSQL' ? await takeDatabase() : undefined;
     service = await startTestService(postgres === undefined ? {} : { postgres_url: postgres.url });
   });
   afterAll(async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { cost_micros } from '../../src/contract/money.ts';
+import { inputCost_micros } from '../../src/contract/money.ts';
 
-const HALF_DOLLAR = 500_000;
+const HALF_DOLLAR = { input_price_micros_per_million_tokens: 500_000 };
 
 const rows: readonly (readonly [tokens: number, micros: number])[] = [
   [0, 0],
@@ -14,7 +14,7 @@ const rows: readonly (readonly [tokens: number, micros: number])[] = [
   [16_384 * 64, 524_288],
 ];
 test.each(rows)('%p tokens at $0.50 per million cost %p micro-dollars', (tokens, micros) => {
-  expect(cost_micros(tokens, HALF_DOLLAR)).toBe(micros);
+  expect(inputCost_micros(HALF_DOLLAR, tokens)).toBe(micros);
 });
 
 test('the cost is the exact one, rounded up to the next micro-dollar', () => {
@@ -25,7 +25,9 @@ test('the cost is the exact one, rounded up to the next micro-dollar', () => {
       (tokens, price) => {
         const exact = BigInt(tokens) * BigInt(price);
         const ceiling = (exact + 999_999n) / 1_000_000n;
-        expect(BigInt(cost_micros(tokens, price))).toBe(ceiling);
+        expect(BigInt(inputCost_micros({ input_price_micros_per_million_tokens: price }, tokens))).toBe(
+          ceiling,
+        );
       },
     ),
     { verbose: 1 },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, embeddedEngine, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -18,8 +18,7 @@ test('what the model refuses because it is being closed leaves no hold open', as
   let evaluations = 0;
   const service = await startTestService({
     directory,
-    openEngine: async () => {
-      const engine = await embeddedEngine();
+    openEngine: (engine) => {
       return {
         ...engine,
         // The real engine, until a request is at it: that one waits for the close, as behind a long queue.

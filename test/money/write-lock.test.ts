@@ -13,7 +13,6 @@ import { booksOf, closeAudited, ledgerOf, usageOf } from '../support/money.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
@@ -35,8 +34,8 @@ let long: TestService;
 /** The gate that an evaluation of a gated engine passes before it starts. */
 let gate: Gate | undefined;
 
-async function gatedEngine(): Promise<DecisionEngine> {
-  return intercepted(await embeddedEngine(), async (run) => {
+function gatedEngine(engine: DecisionEngine): DecisionEngine {
+  return intercepted(engine, async (run) => {
     await gate?.pass();
     return await run();
   });

@@ -5,8 +5,9 @@ import { narrowMatrix, rejectNarrowMatrices, servesAmx } from '../../native/amx.
 import { WeightsError } from '../../native/errors.ts';
 import type { TensorFacts } from '../../native/gguf-file.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { type TinyShape, writeTinyModel } from './support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+import { TINY_MARKERS } from './support/models.ts';
 
 const SAPPHIRE_RAPIDS =
   'processor\t: 0\nflags\t\t: fpu sse2 avx2 avx512f avx512_vnni amx_bf16 amx_tile amx_int8\n';

@@ -8,8 +8,9 @@ import { WeightsError } from '../../native/errors.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import type { Question } from '../../src/questions/question.ts';
 import { applyTemperature, type TypeTemperatures, temperatureFor } from '../../src/questions/temperatures.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { writeTinyModel } from './support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+import { TINY_MARKERS } from './support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);

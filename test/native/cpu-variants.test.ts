@@ -2,13 +2,17 @@ import { dlopen } from 'bun:ffi';
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { findLibrary } from '../../native/addon/library.ts';
 import { cpuLibraries } from '../../native/cpu-library.ts';
+import { markersV1 } from '../../native/plan/markers-v1.ts';
+import type { DecisionPlan, PromptProfile } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights } from '../../native/weights.ts';
 import { describeAddon } from './addon/support.ts';
+import { VariantOutput } from './support/cpu-variant.ts';
 import { distances, largestDistance } from './support/distances.ts';
+import { llamaTokenizer } from './support/models.ts';
+import { CONTEXT_TOKENS, pinnedScores, VECTORS, vectorInput } from './support/vectors.ts';
 import { widened } from './support/widen.ts';
 
 // A child reads the vectors four times; kernels for old CPUs take several times as long as those for new ones.
@@ -20,7 +24,7 @@ const WIDENED_TOLERANCE = 0.01;
  * How far 8-bit weights may be from the pinned scores. They round activations to 8 bits, and with another order of
  * additions some fall to the other side. Each variant has an order of its own; what is lost shows in the mean as well.
  */
-const ROUNDED_TOLERANCE = { most: 0.15, mean: 0.04 };
+const ROUNDED_TOLERANCE = { most: 0.24, mean: 0.05 };
 
 const ROOT = join(import.meta.dir, '..', '..');
 const CHILD = join(import.meta.dir, 'support', 'cpu-variant-child.ts');
@@ -49,17 +53,18 @@ function variants(): readonly Variant[] {
     });
 }
 
-const Scores = Type.Array(Type.Number());
-const Answers = Type.Object({ addon: Scores, llama: Scores });
-/** The child's output: first the answers of 8-bit weights, then those of the same numbers in 32 bits. */
-const Output = Type.Object({
-  libraries: Type.Array(Type.String()),
-  answers: Type.Tuple([Answers, Answers]),
-  pinned: Scores,
-});
+/** Of the mode that reads each record once: kernels for old CPUs are slow. */
+const ASKED = VECTORS.filter(({ mode }) => mode === 'fast');
+const PINNED = ASKED.flatMap(pinnedScores).flat();
 
-async function run(...command: readonly string[]): Promise<string> {
-  const child = Bun.spawn([process.execPath, ...command], { cwd: ROOT, stdout: 'pipe', stderr: 'pipe' });
+/** Of weights in 32 bits no mean is asked, and each kernel is at work in each request. */
+function askedWidened<Request>(requests: readonly Request[]): readonly Request[] {
+  return requests.filter((_, index) => index % 6 === 0);
+}
+
+async function run(command: readonly string[], input = ''): Promise<string> {
+  const options = { cwd: ROOT, stdin: Buffer.from(input), stdout: 'pipe', stderr: 'pipe' } as const;
+  const child = Bun.spawn([process.execPath, ...command], options);
   const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
   expect({ code: await child.exited, stderr }).toEqual({ code: 0, stderr: '' });
   return stdout;
@@ -73,32 +78,62 @@ const best = runnable.filter(({ score }) => score === highest);
 (runnable.length === 0 ? describe.skip : describeAddon)(
   "ggml's kernels for the kinds of CPU that this one can stand for",
   () => {
-    let models: readonly string[];
+    let profile: PromptProfile;
+    let requests: readonly DecisionPlan[];
+    let work: string;
     /** Of the variant that serves here. */
-    let served: Static<typeof Output>;
+    let served: Awaited<ReturnType<typeof ask>>;
     beforeAll(async () => {
-      models = [EMBEDDED_WEIGHTS, await widened(await verifyWeights(EMBEDDED_WEIGHTS))];
+      const rounded = await verifyWeights(EMBEDDED_WEIGHTS);
+      const in_32_bits = await verifyWeights(await widened(rounded));
+      const { tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS);
+      profile = markersV1(tokenizer);
+      requests = await Promise.all(
+        ASKED.map(vectorInput).map(async (input) => ({
+          ...(await profile.plan(input, CONTEXT_TOKENS)),
+          input,
+        })),
+      );
+      await tokenizer.close();
+      const plans = requests.map((request) => request.plans);
+      work = JSON.stringify({
+        rounded: { weights: rounded, requests: plans },
+        widened: { weights: in_32_bits, requests: askedWidened(plans) },
+      });
       served = await ask(best[0]?.path ?? '');
     });
 
-    async function ask(path: string): Promise<Static<typeof Output>> {
-      return Value.Decode(Output, JSON.parse(await run(CHILD, path, ...models)));
+    /** The backends of a process with that library, and the scores of both models through both evaluators. */
+    async function ask(library: string) {
+      const output = Value.Decode(VariantOutput, JSON.parse(await run([CHILD, library], work)));
+      const scores = (asked: typeof requests, { addon, llama }: typeof output.rounded) => {
+        const of = (logits: typeof addon) =>
+          asked.flatMap(({ input, plans }, index) =>
+            profile.scores(input, plans, logits[index] ?? []).flat(),
+          );
+        return { addon: of(addon), llama: of(llama) };
+      };
+      return {
+        libraries: output.libraries,
+        rounded: scores(requests, output.rounded),
+        widened: scores(askedWidened(requests), output.widened),
+      };
     }
 
     test.each(runnable.map(({ path }) => [basename(path), path] as const))(
       '%s gives the pinned scores through both evaluators',
       async (name, path) => {
-        const { libraries, answers, pinned } = path === best[0]?.path ? served : await ask(path);
+        const { libraries, rounded, widened } = path === best[0]?.path ? served : await ask(path);
         // A second one beside it would leave open which of them has computed.
         expect(libraries).toEqual([name]);
-        const [rounded, widened] = answers;
-        const [, reference] = served.answers;
         for (const evaluator of ['addon', 'llama'] as const) {
-          const each = distances(rounded[evaluator], pinned);
+          const each = distances(rounded[evaluator], PINNED);
           expect(Math.max(...each)).toBeLessThanOrEqual(ROUNDED_TOLERANCE.most);
           const mean = each.reduce((sum, one) => sum + one, 0) / each.length;
           expect(mean).toBeLessThanOrEqual(ROUNDED_TOLERANCE.mean);
-          expect(largestDistance(widened[evaluator], reference.llama)).toBeLessThanOrEqual(WIDENED_TOLERANCE);
+          expect(largestDistance(widened[evaluator], served.widened.llama)).toBeLessThanOrEqual(
+            WIDENED_TOLERANCE,
+          );
         }
       },
     );
@@ -110,7 +145,7 @@ const best = runnable.filter(({ score }) => score === highest);
         await addonStatus(false);
         console.log(loadedCpuLibrary());
       `;
-      expect(best.map(({ path }) => basename(path))).toContain((await run('-e', script)).trim());
+      expect(best.map(({ path }) => basename(path))).toContain((await run(['-e', script])).trim());
     });
   },
 );

@@ -13,8 +13,9 @@ import { jsonValueOf } from '../../src/json/json-value.ts';
 import type { ChoiceQuestion } from '../../src/questions/choice.ts';
 import { type Mode, type Question, scoreCount } from '../../src/questions/question.ts';
 import { ofAnyType } from '../support/questions.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { writeTinyModel } from './support/gguf.ts';
-import { TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+import { TINY_CHAT, TINY_MARKERS, TINY_T5 } from './support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);
@@ -82,6 +83,23 @@ test.each(MODELS)('%s is chosen by the vocabulary', (profile) => {
   expect(engineOf(profile).facts.profile).toStartWith(profile);
   expect(engineOf(profile).facts).toMatchObject({ context_tokens: 8192, device: 'cpu' });
 });
+
+test.each([
+  ['Dream', 'llama', { ...TINY_CHAT, architecture: 'dream' }],
+  ['EuroBERT', 'llama', { ...TINY_CHAT, architecture: 'eurobert' }],
+  ['EuroBERT', 'auto', { ...TINY_CHAT, architecture: 'eurobert' }],
+  ['T5', 'auto', TINY_T5],
+] as const)(
+  "a model of %s's kind, whose answers would not be about the record, is refused by %s",
+  async (_, evaluator, model) => {
+    const model_path = join(directory.path, 'no-decoder.gguf');
+    await writeTinyModel(model_path, model);
+    const opening = openEngine({ model_path, evaluator, gpu: false, threads: 1 });
+    await expect(opening).rejects.toThrow(
+      `The model ${model_path} cannot be served (it is no decoder-only model`,
+    );
+  },
+);
 
 /** Questions that leave rooms of very different sizes for the record. */
 const sizedQuestion = ofAnyType({

@@ -10,9 +10,10 @@ import { GgufDamaged, readGgufHeader } from '../../native/gguf-file.ts';
 import { EMBEDDED_WEIGHTS, weightsParts } from '../../native/weights.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { rejection } from '../support/rejection.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { IMPLEMENTATIONS } from './addon/support.ts';
 import { tinyModelBytes } from './support/gguf.ts';
-import { TINY_CHAT, temporaryDirectory } from './support/models.ts';
+import { TINY_CHAT } from './support/models.ts';
 
 setDefaultTimeout(120_000);
 

@@ -13,6 +13,11 @@ import { widened } from './support/widen.ts';
 
 setDefaultTimeout(180_000);
 
+/**
+ * Attention rounds to 16 bits in both, to integers in the addon and to floats in llama.cpp, whose sums also depend on
+ * the CPU. With these weights the largest distance is 0.0011, measured without AVX-512.
+ */
+const PROBABILITY_TOLERANCE = 1.5e-3;
 /** Of logits, which are about 10: an answer's are 1. */
 const STATE_TOLERANCE = 0.02;
 
@@ -52,7 +57,7 @@ describeAddon('decision-1 answers alike through both implementations', () => {
       threads: 1,
     });
     llama = (await loadOnCpu(model_path, { context_tokens: CONTEXT_TOKENS })).evaluator;
-    ({ tokenizer } = await llamaTokenizer(model_path));
+    ({ tokenizer } = await llamaTokenizer(EMBEDDED_WEIGHTS));
   });
   afterAll(async () => {
     await addon.close();
@@ -65,7 +70,9 @@ describeAddon('decision-1 answers alike through both implementations', () => {
     async (_, vector) => {
       const ours = await answer(addon, tokenizer, vector);
       const theirs = await answer(llama, tokenizer, vector);
-      expect(largestDistance(ours.probabilities, theirs.probabilities)).toBeLessThanOrEqual(1e-3);
+      expect(largestDistance(ours.probabilities, theirs.probabilities)).toBeLessThanOrEqual(
+        PROBABILITY_TOLERANCE,
+      );
       expect(ours.states.length).toBeGreaterThan(0);
       expect(largestDistance(ours.states, theirs.states)).toBeLessThanOrEqual(STATE_TOLERANCE);
     },

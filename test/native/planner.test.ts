@@ -13,9 +13,10 @@ import type { DecisionInput, PromptProfile } from '../../native/plan/profile.ts'
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import { jsonValueOf } from '../../src/json/json-value.ts';
 import { ofAnyType } from '../support/questions.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { IMPLEMENTATIONS } from './addon/support.ts';
 import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
-import { loadedTokenizer, TINY_CHAT, TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+import { loadedTokenizer, TINY_CHAT, TINY_MARKERS } from './support/models.ts';
 import { VECTORS, vectorInput } from './support/vectors.ts';
 
 // The addon is built first where it is not yet.

@@ -6,15 +6,10 @@ import { PlanRejected, WeightsError } from '../../native/errors.ts';
 import { createAddonTokenizer } from '../../native/evaluators/addon/addon-tokenizer.ts';
 import type { PlanEvaluator } from '../../native/plan-evaluator.ts';
 import { rejectDeepRecursion, rejectSlowRuns, WORD_CHARACTERS_MAX } from '../../native/pre-tokenizer.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { describeAddon, IMPLEMENTATIONS } from './addon/support.ts';
 import { writeTinyModel } from './support/gguf.ts';
-import {
-  llamaTokenizer,
-  MARKER_CONTROL,
-  TINY_CHAT,
-  TINY_MARKERS,
-  temporaryDirectory,
-} from './support/models.ts';
+import { llamaTokenizer, MARKER_CONTROL, TINY_CHAT, TINY_MARKERS } from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(300_000);

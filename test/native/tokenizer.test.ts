@@ -9,9 +9,10 @@ import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import { EMBEDDED_WEIGHTS } from '../../native/weights.ts';
 import type { Question } from '../../src/questions/question.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { describeAddon, IMPLEMENTATIONS } from './addon/support.ts';
 import { ggufBytes, writeTinyModel } from './support/gguf.ts';
-import { llamaTokenizer, loadedTokenizer, MARKER_CONTROL, temporaryDirectory } from './support/models.ts';
+import { llamaTokenizer, loadedTokenizer, MARKER_CONTROL } from './support/models.ts';
 
 // The addon is built first where it is not yet.
 setDefaultTimeout(180_000);

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { readGgufFileInfo } from 'node-llama-cpp';
 import { openPlanner, openScoringPlanner, WeightsError } from '../../native/engine.ts';
 import { healthProbeInput } from '../../src/served-models/health-probe.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { IMPLEMENTATIONS } from './addon/support.ts';
 import { withTensors, writeTinyModel } from './support/gguf.ts';
-import { TINY_CHAT, temporaryDirectory } from './support/models.ts';
+import { TINY_CHAT } from './support/models.ts';
 
 setDefaultTimeout(120_000);
 

@@ -5,8 +5,9 @@ import { basename, dirname, join } from 'node:path';
 import { openEngine } from '../../native/engine.ts';
 import { WeightsError } from '../../native/errors.ts';
 import { EMBEDDED_WEIGHTS, verifyWeights, weightsParts } from '../../native/weights.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { tinyModelBytes, writeTinyModel } from './support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from './support/models.ts';
+import { TINY_MARKERS } from './support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);

@@ -4,21 +4,27 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { continueAudit } from '../../db/sqlite/audit.ts';
 import { connectDatabase } from '../../db/sqlite/connection.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
-import { PortTaken } from '../../src/http/listen.ts';
+import { OPERATOR } from '../../src/access/actor.ts';
 import { CONNECTION_LIMITS, startMetricsListener } from '../../src/http/metrics-listener.ts';
 import { hourly } from '../../src/maintenance/maintenance.ts';
 import { PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts';
+import { paddleProvider } from '../../src/payments/paddle.ts';
+import { dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
+import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { ModelScheduler } from '../../src/scheduling/model-scheduler.ts';
+import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import { withoutTable } from '../support/faults.ts';
+import { intercepted, withoutTable } from '../support/faults.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
-import { addAccount, embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, type TestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -179,6 +185,37 @@ describe('after known requests', () => {
     expect(twice.read - once.read + (twice.reused - once.reused)).toBe(once.read - before.read);
   });
 
+  test('one whose client went away is not counted, but its times are, because they may be why', async () => {
+    const begun = Promise.withResolvers<void>();
+    const left = await startWatchedService({
+      openEngine: (engine) =>
+        intercepted(engine, async (run, { scope, signal }) => {
+          if (scope !== 'warm-up' && signal !== undefined) {
+            begun.resolve();
+            await once(signal, 'abort');
+          }
+          return await run();
+        }),
+    });
+    const { key } = await addAccount(left.service);
+    const client = new AbortController();
+    const asked = left.service.fetch('/v1/decisions', {
+      method: 'POST',
+      headers: { 'x-api-key': key },
+      body: JSON.stringify(SMALL_REQUEST),
+      signal: client.signal,
+    });
+    await begun.promise;
+    client.abort();
+    await expect(asked).rejects.toThrow();
+    const labels = '{model="decision-1",mode="fast"}';
+    await eventually(async () => (await left.value(`tds_request_seconds_count${labels}`)) === 1);
+    const text = await left.scrape();
+    expect(seriesOf(text, 'tds_requests_total')).toEqual([]);
+    expect(seriesOf(text, 'tds_questions_total')).toEqual([]);
+    await left.close();
+  });
+
   test('a failure of ours is counted by its step, and the request by its code', async () => {
     const account = await addAccount(watched.service);
     const before = await watched.value('tds_problems_total{step="hold"}');
@@ -228,6 +265,25 @@ describe('after known requests', () => {
     beside.$client.close();
   });
 
+  test('a start says when the last clean audit was, and nothing of one that never was', async () => {
+    using folder = temporaryDirectory();
+    const audit_s = async (run: (service: TestService) => unknown) => {
+      const started = await startWatchedService({ directory: folder.path, cold: true });
+      const at_s = await started.value('tds_audit_timestamp_seconds');
+      await run(started.service);
+      await started.close();
+      return at_s;
+    };
+    let audited_ms = 0;
+    expect(
+      await audit_s(({ db, clock }) => {
+        audited_ms = clock.now_ms();
+        continueAudit(db, { now_ms: audited_ms });
+      }),
+    ).toBe(0);
+    expect(await audit_s(() => undefined)).toBe(audited_ms / 1_000);
+  });
+
   test('the writes of one turn of the event loop are one commit', async () => {
     // Readiness looks once, and again never: what it writes is none of the writes that are counted.
     const still = await startWatchedService({ clock: MovableClock.stopped() });
@@ -261,20 +317,14 @@ describe('after known requests', () => {
 test(`a scrape while ${REQUESTS} requests are at the model sees them and their holds, and none afterwards`, async () => {
   const go_on = Promise.withResolvers<void>();
   let at_model = 0;
-  const engine = await embeddedEngine();
   const busy = await startWatchedService({
-    openEngine: () =>
-      Promise.resolve({
-        facts: engine.facts,
-        plan: (input) => engine.plan(input),
-        async evaluate(plan, options) {
-          if (options.scope !== 'warm-up') {
-            at_model += 1;
-            await go_on.promise;
-          }
-          return engine.evaluate(plan, options);
-        },
-        close: () => Promise.resolve(),
+    openEngine: (engine) =>
+      intercepted(engine, async (run, { scope }) => {
+        if (scope !== 'warm-up') {
+          at_model += 1;
+          await go_on.promise;
+        }
+        return await run();
       }),
   });
   const accounts = [await addAccount(busy.service), await addAccount(busy.service)];
@@ -332,6 +382,19 @@ describe('for alerts', () => {
     expect(seriesOf(text, 'tds_database_pool_under_way')).toEqual([]);
   });
 
+  test('a payment event that belongs to nobody is there until the operator has decided about it', async () => {
+    const { accounts } = watched.service;
+    const waiting = () => watched.value('tds_payment_events_unresolved');
+    expect(await waiting()).toBe(0);
+    const { body, signature } = sign(transaction('transaction.completed'), {
+      now_ms: accounts.clock.now_ms(),
+    });
+    await handleWebhook(accounts, paddleProvider(SETTINGS), Buffer.from(body), signature);
+    expect(await waiting()).toBe(1);
+    await dismissPaymentEvent(accounts, OPERATOR, eventId(body));
+    expect(await waiting()).toBe(0);
+  });
+
   test('a database that does not say leaves no value, and the rest is read', async () => {
     const metrics = new PrometheusMetrics({ version: '1', commit: 'abc', runtime: 'test' });
     metrics.watch({
@@ -342,11 +405,13 @@ describe('for alerts', () => {
       problems: watched.service.service.services.problems,
       readiness: { failing: () => Promise.resolve(['database']) },
       databaseState: () => Promise.reject(new Error('it is away')),
+      unresolvedEvents: () => Promise.reject(new Error('it is away')),
       now_ms: () => 0,
     });
     const text = await metrics.text();
     metrics.close();
     expect(seriesOf(text, 'tds_database_bytes')).toEqual([]);
+    expect(seriesOf(text, 'tds_payment_events_unresolved')).toEqual([]);
     expect(metricIn(text, 'tds_ready{check="database"}')).toBe(0);
     expect(metricIn(text, 'tds_answer_drift_index{model="support-1"}')).toBe(0.31);
     expect(text).toContain('tds_build_info{version="1",commit="abc",runtime="test"} 1');
@@ -417,17 +482,6 @@ describe('the listener', () => {
     const head = await sendRaw(url, 'HEAD /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     expect(parseRaw(head)).toMatchObject({ status: 200, body: '' });
     expect((await watched.service.fetch('/metrics')).status).toBe(404);
-  });
-
-  test('a port that is taken is a sentence that names its option', async () => {
-    const port = Number(new URL(watched.listener.url).port);
-    const second = startMetricsListener(
-      watched.metrics,
-      { host: '127.0.0.1', port },
-      watched.service.service.services.problems,
-    );
-    await expect(second).rejects.toThrow(PortTaken);
-    await expect(second).rejects.toThrow('--metrics-port');
   });
 
   test('metrics that cannot be read are an error whose cause is reported', async () => {

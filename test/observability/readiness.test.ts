@@ -12,7 +12,6 @@ import { RecordedLog } from '../support/problems.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestService,
@@ -73,10 +72,7 @@ describe('a service that lacks nothing', () => {
 
   test('says how fast each model reads, once that is measured', async () => {
     const speed = { ms_per_token: 0.5, ms_per_pair: 0.000_2 };
-    const engine = await embeddedEngine();
-    await start({
-      openEngine: () => Promise.resolve({ ...engine, measureSpeed: () => Promise.resolve(speed) }),
-    });
+    await start({ openEngine: (engine) => ({ ...engine, measureSpeed: () => Promise.resolve(speed) }) });
     expect(await readyz()).toEqual(READY);
     const account = await addAccount(service);
     await (await ask(service, account.key)).arrayBuffer();
@@ -164,9 +160,9 @@ describe('not ready, and ready again', () => {
     let is_broken = true;
     let loads = 0;
     await start({
-      openEngine: () => {
+      openEngine: (engine) => {
         loads += 1;
-        return is_broken ? Promise.reject(new Error('the weights are cut')) : embeddedEngine();
+        return is_broken ? Promise.reject(new Error('the weights are cut')) : engine;
       },
     });
     const account = await addAccount(service);

@@ -21,6 +21,7 @@ function setUp(metrics: Metrics = NO_METRICS) {
     problems: { counts: () => ({ ...noProblems(), model: 3, charge: 1 }) },
     readiness: { failing: () => Promise.resolve([]) },
     databaseState: () => Promise.reject(new Error('nobody asks')),
+    unresolvedEvents: () => Promise.reject(new Error('nobody asks')),
     now_ms: () => clock.now_ms(),
   };
   activity.watch(sources);

@@ -5,9 +5,9 @@ import { Value } from '@sinclair/typebox/value';
 import fc from 'fast-check';
 import { EvaluationFailed } from '../../native/engine.ts';
 import { parseOtlpEndpoint } from '../../src/config/otlp.ts';
+import { seededRandom } from '../../src/eval/random.ts';
 import { callerOf, OtlpTracing } from '../../src/observability/otlp-tracing.ts';
 import { systemClock } from '../../src/time/clock.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { intercepted } from '../support/faults.ts';
 import { OtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts';
@@ -15,13 +15,13 @@ import { RecordedLog } from '../support/problems.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
   type TestService,
   type TestServiceOptions,
 } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -32,7 +32,7 @@ const CALLER_ID = '00f067aa0ba902b7';
 const SERVER = 2;
 const INTERNAL = 1;
 const ERROR = 2;
-const STEPS_OF_AN_ANSWER = ['key', 'request', 'plan', 'hold', 'wait', 'model', 'charge', 'response'];
+const STEPS_OF_AN_ANSWER = ['key', 'request', 'admission', 'hold', 'wait', 'model', 'charge', 'response'];
 
 /** A service whose traces go to a receiver. */
 interface Traced {
@@ -58,6 +58,7 @@ function tracingTo(endpoint: string, ratio = 1): OtlpTracing {
     url: parseOtlpEndpoint(endpoint),
     headers: { 'x-collector-key': 'secret' },
     ratio,
+    random: seededRandom(1),
     version: '1.2.3',
     instance_id: 'proc_1',
     clock: systemClock,
@@ -148,8 +149,8 @@ describe('the trace of a request', () => {
   test('shows a model that failed, and that its hold was released', async () => {
     let is_broken = false;
     const { service, account, spans } = await startTraced({
-      openEngine: async () =>
-        intercepted(await embeddedEngine(), async (run) => {
+      openEngine: (engine) =>
+        intercepted(engine, async (run) => {
           const scores = await run();
           if (is_broken) throw new EvaluationFailed('broken');
           return scores;
@@ -162,7 +163,7 @@ describe('the trace of a request', () => {
     expect(steps.map(({ name, status }) => [name, status.code === ERROR])).toEqual([
       ['key', false],
       ['request', false],
-      ['plan', false],
+      ['admission', false],
       ['hold', false],
       ['wait', false],
       ['model', true],
@@ -238,6 +239,19 @@ describe('the trace of a client', () => {
     const traced = await startTraced({ ratio: 0 });
     await askWithin(traced, `00-${TRACE_ID}-${CALLER_ID}-01`);
     expect(await traced.spans()).toEqual([]);
+  });
+
+  test('has the share traced that the operator wants, whatever ids the client chooses', () => {
+    const tracing = tracingTo(receiver.endpoint, 0.01);
+    ended.push(() => tracing.close());
+    const isTraced = (_: unknown, number: number) => {
+      // An id as small as this was among the sampled ones of any share.
+      const trace_id = (number + 1).toString(16).padStart(32, '0');
+      const headers = new Headers({ traceparent: `00-${trace_id}-${CALLER_ID}-01` });
+      return tracing.begin({ method: 'GET', headers }, null) !== null;
+    };
+    const traced = Array.from({ length: 1_000 }, isTraced).filter(Boolean);
+    expect(traced.length).toBeWithin(1, 30);
   });
 
   test('is found in every traceparent that W3C Trace Context knows, and in nothing else', () => {

@@ -15,7 +15,7 @@ const PACKAGES = ['openai==3.54.0'];
 
 async function run(directory: string): Promise<number> {
   const python = await installPythonProgram(directory, 'python', PACKAGES);
-  const service = await startTestService({ clock: MovableClock.stopped() });
+  const service = await startTestService({ embedded: true, clock: MovableClock.stopped() });
   const { key } = await addAccount(service);
   const { account, watched } = await rateLimited(service);
   // Between client and service stands what moves the clock once the client was refused.

@@ -1,15 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { Paddle } from '@paddle/paddle-node-sdk';
+import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
-import { payments } from '../../db/sqlite/schema.ts';
+import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
+import { alerts, payments } from '../../db/sqlite/schema.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { readOrganization } from '../../src/accounts/organizations.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
+import { creditHistory } from '../../src/payments/history.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
+import { causesOf } from '../../src/problems/causes.ts';
 import { TestClock } from '../accounts/support.ts';
 import { DOLLAR } from '../support/money.ts';
+import { rejection } from '../support/rejection.ts';
 import {
   adjustment,
   type Call,
@@ -235,6 +240,38 @@ describe('genuine calls', () => {
     expect((await balances()).credit_micros).toBe(8 * DOLLAR);
   });
 
+  test('a won dispute brings back the days since the payment, and is told as no new one', async () => {
+    const first_paid_at_ms = books.clock.now_ms();
+    await startPayment('txn_2', 5 * DOLLAR);
+    const disputed = (action: string, transaction_id: string) =>
+      adjustment('adjustment.created', {
+        ...{ id: `${action}_${transaction_id}`, action, transaction_id },
+        cents: transaction_id === 'txn_1' ? '2500' : '500',
+      });
+    await send(sign(COMPLETED));
+    books.clock.advance(60_000);
+    await send(sign(transaction('transaction.completed', { id: 'txn_2', cents: '500' })));
+    for (const action of ['chargeback', 'chargeback_reverse']) {
+      books.clock.advance(60_000);
+      for (const id of ['txn_2', 'txn_1']) await send(sign(disputed(action, id)));
+    }
+    const { organization_id, context, db } = books;
+    expect(await readOrganization(context.store, organization_id)).toMatchObject({
+      credit_micros: 30 * DOLLAR,
+      first_paid_at_ms,
+    });
+    const told = db.select().from(alerts).where(eq(alerts.kind, 'payment_credited')).all();
+    expect(told.map(({ amount_micros }) => amount_micros)).toEqual([25 * DOLLAR, 5 * DOLLAR]);
+    const given = { ...context, reader: new SqliteMovementReader(db) };
+    const history = await creditHistory(given, OPERATOR, { organization_id, limit: 100 });
+    expect(
+      history
+        .map(({ kind }) => kind)
+        .filter((kind) => kind !== 'tier_change')
+        .join(' '),
+    ).toBe('refund_reversed refund_reversed refund refund top_up top_up');
+  });
+
   test('a cancellation after the payment takes nothing away', async () => {
     await send(sign(COMPLETED));
     expect(await send(sign(transaction('transaction.canceled')))).toEqual({ outcome: 'known' });
@@ -277,6 +314,15 @@ describe('genuine calls', () => {
     ['a payment of an amount that is none', transaction('transaction.completed', { cents: '-2500' })],
     ['a payment without totals', notification('transaction.completed', { id: 'txn_1' })],
     ['a refund in another currency', adjustment('adjustment.created', { currency_code: 'EUR' })],
+    [
+      'a payment of more than was ordered',
+      transaction('transaction.completed', { cents: '3000', discount: '499' }),
+    ],
+    ['a payment for another product', transaction('transaction.completed', { product_ids: ['pro_shirt'] })],
+    [
+      'a payment for another product, too',
+      transaction('transaction.completed', { product_ids: ['pro_1', 'pro_shirt'] }),
+    ],
   ];
   for (const [name, body] of unresolved) {
     test(`are left to the operator: ${name}`, async () => {
@@ -382,23 +428,33 @@ describe('a checkout, through the real SDK to a server that answers like Paddle'
     expect((await balances()).credit_micros).toBe(12_340_000);
   });
 
-  for (const [name, answer] of [
+  const refusal = (code: string) => () =>
+    Response.json({ error: { type: 'request_error', code, detail: 'no' } }, { status: 403 });
+  for (const [name, answer, reason] of [
     [
       'an error',
-      () =>
-        Response.json({ error: { type: 'request_error', code: 'forbidden', detail: 'no' } }, { status: 403 }),
+      refusal('forbidden'),
+      /refused the checkout \(request_error, forbidden\): check its API key/,
     ],
+    ['a text for a code', refusal('No, Ada!'), /refused the checkout \(request_error, unknown\)/],
     [
       'no link',
       () => Response.json({ data: { id: 'txn_9', items: [], payments: [], checkout: { url: null } } }),
+      /set a default payment link/,
     ],
-    ['no JSON', () => new Response('<html>', { status: 502 })],
+    ['no JSON', () => new Response('<html>', { status: 502 }), /did not answer, or not as its API does/],
   ] as const) {
-    test(`is refused in one sentence when Paddle answers with ${name}`, async () => {
+    test(`is refused when Paddle answers with ${name}, which the log tells and the customer is not told`, async () => {
       const paddle = withPaddle(answer);
       const given = { organization_id: books.organization_id, amount_micros: 5 * DOLLAR };
-      await expect(startTopUp(books.context, OPERATOR, paddle.provider, given)).rejects.toMatchObject({
+      const refused = await rejection(startTopUp(books.context, OPERATOR, paddle.provider, given));
+      expect(refused).toMatchObject({
         code: 'payment_provider_failed',
+        message: 'The payment provider did not answer as expected: try again later.',
+      });
+      expect(causesOf(refused)[1]).toMatchObject({
+        error: 'PaymentProviderFailed',
+        message: expect.stringMatching(reason),
       });
       await paddle.stop();
       expect(books.db.select().from(payments).all()).toHaveLength(1);

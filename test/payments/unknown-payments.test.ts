@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { paymentEvents, payments } from '../../db/sqlite/schema.ts';
@@ -7,13 +8,10 @@ import { OPERATOR } from '../../src/access/actor.ts';
 import { createOrganization, readOrganization } from '../../src/accounts/organizations.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { startTopUp } from '../../src/payments/credit.ts';
+import { listPaymentEvents } from '../../src/payments/list-events.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import type { Order } from '../../src/payments/provider.ts';
-import {
-  assignPaymentEvent,
-  dismissPaymentEvent,
-  listPaymentEvents,
-} from '../../src/payments/resolve-event.ts';
+import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
 import { handleWebhook } from '../../src/payments/webhooks.ts';
 import { contextOn } from '../support/context.ts';
 import { DOLLAR } from '../support/money.ts';
@@ -198,6 +196,13 @@ describe('what another product sold through the same account', () => {
     expect(await send(adjustment('adjustment.created'))).toBe('irrelevant');
     expect(await unresolvedEvents()).toEqual([]);
   });
+
+  test('leaves no mark on a payment that proves to be of credit: its refunds count', async () => {
+    expect(await send(lostPayment({ custom_data: null, product_ids: ['pro_shirt'] }))).toBe('irrelevant');
+    expect(await send(lostPayment())).toBe('applied');
+    expect(await send(adjustment('adjustment.created'))).toBe('applied');
+    expect(await creditOf()).toBe(15 * DOLLAR);
+  });
 });
 
 describe('the operator', () => {
@@ -217,7 +222,7 @@ describe('the operator', () => {
     expect(outcomes()).toEqual({ txn_1: 'assigned', adj_1: 'applied' });
   });
 
-  test('gives the amount of a payment that has none in dollars, and of no other', async () => {
+  test('gives the amount of a payment that has none in dollars, and no more than that of another', async () => {
     const euros = lostPayment({ currency_code: 'EUR' });
     await send(euros);
     const invalid = expect.objectContaining({ code: 'invalid_amount' });
@@ -227,7 +232,7 @@ describe('the operator', () => {
     expect(await creditOf()).toBe(27 * DOLLAR);
     const dollars = lostPayment({ id: 'txn_2', custom_data: null });
     await send(dollars);
-    await expect(assign(dollars, books.organization_id, DOLLAR)).rejects.toThrow(invalid);
+    await expect(assign(dollars, books.organization_id, 1_000 * DOLLAR)).rejects.toThrow(invalid);
     expect(await creditOf()).toBe(27 * DOLLAR);
   });
 
@@ -241,6 +246,94 @@ describe('the operator', () => {
     expect(await unresolvedEvents()).toHaveLength(1);
     await assign(refund, books.organization_id, DOLLAR);
     expect(await creditOf()).toBe(24 * DOLLAR);
+  });
+
+  test('assigns a payment that is more than its checkout ordered', async () => {
+    await checkOutAgain();
+    const body = lostPayment({ cents: '100000', product_ids: ['pro_1', 'pro_shirt'] });
+    expect(await send(body)).toBe('unresolved');
+    // The part that was for credit, and no more than was paid.
+    await expect(assign(body, books.organization_id, 1_001 * DOLLAR)).rejects.toMatchObject({
+      code: 'invalid_amount',
+    });
+    await assign(body, books.organization_id, 24 * DOLLAR);
+    expect(await creditOf()).toBe(24 * DOLLAR);
+  });
+
+  test('assigns no refund of more than its payment', async () => {
+    const refund = adjustment('adjustment.created', { currency_code: 'EUR' });
+    await send(lostPayment());
+    await send(refund);
+    await expect(assign(refund, books.organization_id, 26 * DOLLAR)).rejects.toMatchObject({
+      code: 'invalid_amount',
+    });
+    expect(await unresolvedEvents()).toHaveLength(1);
+    await assign(refund, books.organization_id, 25 * DOLLAR);
+    expect(await creditOf()).toBe(0);
+  });
+
+  describe('with a refund of more than is left of its payment', () => {
+    const EUROS = adjustment('adjustment.created', { id: 'adj_2', currency_code: 'EUR' });
+
+    beforeEach(async () => {
+      await send(lostPayment());
+      await send(adjustment('adjustment.created', { cents: '2000' }));
+      await send(EUROS);
+      expect(await assign(EUROS, books.organization_id, 10 * DOLLAR)).toMatchObject({ outcome: 'waiting' });
+      expect(await creditOf()).toBe(5 * DOLLAR);
+    });
+
+    test('has it wait until another is taken back', async () => {
+      const reversal = { id: 'adj_3', action: 'chargeback_reverse', cents: '2000' };
+      await send(adjustment('adjustment.created', reversal));
+      expect(await creditOf()).toBe(15 * DOLLAR);
+      expect(outcomes()).toMatchObject({ adj_2: 'applied' });
+    });
+
+    test('can dismiss it also where an earlier version noted it as assigned', async () => {
+      const assigned = { outcome: 'assigned' } as const;
+      books.db.update(paymentEvents).set(assigned).where(eq(paymentEvents.external_id, 'adj_2')).run();
+      expect(await dismissPaymentEvent(books.context, OPERATOR, eventId(EUROS))).toMatchObject({
+        outcome: 'dismissed',
+      });
+      expect(await books.context.store.payments.pendingPayments()).toEqual([]);
+    });
+
+    test('can dismiss it, which cancels it and lets those pass that are possible without it', async () => {
+      // Both are possible together, but not with the one that waits.
+      await send(adjustment('adjustment.created', { id: 'adj_3', cents: '3000' }));
+      // The refund is the older one, so that only the rule has the reversal first.
+      books.clock.advance(1);
+      await send(
+        adjustment('adjustment.created', { id: 'adj_4', action: 'chargeback_reverse', cents: '2500' }),
+      );
+      expect(outcomes()).toMatchObject({ adj_3: 'waiting', adj_4: 'waiting' });
+      expect(await dismissPaymentEvent(books.context, OPERATOR, eventId(EUROS))).toMatchObject({
+        outcome: 'dismissed',
+      });
+      expect(outcomes()).toMatchObject({ adj_2: 'dismissed', adj_3: 'applied', adj_4: 'applied' });
+      expect(await creditOf()).toBe(0);
+      expect(await books.context.store.payments.pendingPayments()).toEqual([]);
+      for (const type of ['adjustment.created', 'adjustment.updated'])
+        expect(await send(adjustment(type, { id: 'adj_2', currency_code: 'EUR' }))).toBe('dismissed');
+    });
+  });
+
+  test('dismisses a payment whose checkout is here: canceled with its refunds, before and after', async () => {
+    await checkOutAgain();
+    const body = lostPayment({ currency_code: 'EUR' });
+    expect(await send(adjustment('adjustment.created'))).toBe('waiting');
+    expect(await send(adjustment('adjustment.created', { id: 'adj_2', currency_code: 'EUR' }))).toBe(
+      'unresolved',
+    );
+    await send(body);
+    await dismissPaymentEvent(books.context, OPERATOR, eventId(body));
+    expect(outcomes()).toEqual({ txn_1: 'dismissed', adj_1: 'dismissed', adj_2: 'dismissed' });
+    expect(await send(adjustment('adjustment.created', { id: 'adj_3' }))).toBe('irrelevant');
+    expect(await send(lostPayment())).toBe('dismissed');
+    const rows = books.db.select().from(payments).all();
+    expect(rows.map(({ status }) => status)).toEqual(['canceled', 'canceled']);
+    expect(await creditOf()).toBe(0);
   });
 
   test('dismisses an event: it moves nothing, now or later, and nor do the refunds of a payment', async () => {

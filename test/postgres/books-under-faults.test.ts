@@ -3,16 +3,17 @@ import type { ReservedSQL } from 'bun';
 import type { PgConnection } from '../../db/postgres/connection.ts';
 import { sqlState } from '../../db/postgres/errors.ts';
 import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
+import { writeLedger } from '../../db/postgres/ledger-transaction.ts';
 import { ledgerEntries } from '../../db/postgres/schema.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import { type Account, usageOf } from '../ledger/support.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   isPostgresMissing,
   type PostgresServer,
   sharedPostgres,
   startPostgres,
-  testDatabase,
 } from '../support/postgres.ts';
 import { type Cut, PostgresProxy } from '../support/postgres-proxy.ts';
 import { rejection } from '../support/rejection.ts';
@@ -44,7 +45,7 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
   test.each(SPREADS)(
     'charge exact totals from %d organizations at once',
     async (count) => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, count);
       const nodes = await Promise.all(['proc_1', 'proc_2'].map((id) => LedgerNode.start(database.url, id)));
@@ -68,7 +69,7 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
   test.each(SPREADS)(
     'charge exactly what clients are told while all connections are cut again and again (%d organizations)',
     async (count) => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, count);
       const ids = ['proc_1', 'proc_2'];
@@ -93,6 +94,34 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       // Nobody was told of an error: every cut was mended in time.
       for (const { told } of nodes)
         expect([...new Set([...told.failed.values()].map(String))]).toEqual(['Error: the model failed']);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'hold anew for a request that asks again in the transaction that frees its abandoned hold',
+    async () => {
+      await using database = await takeDatabase();
+      const observer = await database.connect();
+      const [account] = await addAccounts(observer, 1);
+      if (account === undefined) throw new Error('no account');
+      await using node = await LedgerNode.start(database.url, 'proc_1');
+      const { organization_id, project_id } = account;
+      const at_ms = Date.now();
+      const request = { organization_id, project_id, amount_micros: HELD_MICROS, at_ms, request_id: 'req_1' };
+      await node.books.hold(request);
+      // As after a COMMIT without an answer: both may have placed the stored hold.
+      const write = { kind: 'hold', request } as const;
+      const asked = [true, false].map((is_abandoned) => ({ write, is_doubtful: true, is_abandoned }));
+      const connection = await observer.db.$client.reserve();
+      const result = await writeLedger(connection, asked, node.id).finally(() => connection.release());
+      const held = result.ok ? result.written[1] : undefined;
+      if (held?.kind !== 'held' || !held.result.held) throw new Error('no hold', { cause: result });
+      const usage = (status: number, cost_micros: number) =>
+        usageOf(account, 'req_1', at_ms, status, cost_micros);
+      await node.books.charge(held.result.hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
+      node.told.charge('req_1');
+      await expectExact(observer, [account], [node.told]);
     },
     TEST_TIMEOUT_MS,
   );
@@ -149,7 +178,7 @@ describe.skipIf(isPostgresMissing())('a deadlock', () => {
   test(
     'with a transaction that locks in another order is not seen by a client',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 2);
       await using node = await LedgerNode.start(database.url, 'proc_1');
@@ -187,7 +216,7 @@ describe.skipIf(isPostgresMissing())('a deadlock', () => {
 describe.skipIf(isPostgresMissing())('a connection that is cut', () => {
   const CUTS: readonly Cut[] = ['before the commit', 'after the commit'];
   test.each(CUTS)('%s places a hold once, charges once, and frees once', async (cut) => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const accounts = await addAccounts(observer, 1);
     using proxy = new PostgresProxy((await sharedPostgres()).port);
@@ -210,7 +239,7 @@ describe.skipIf(isPostgresMissing())('connections that hang', () => {
   test(
     'are given up one after the other, also before the first statement of a batch',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 1);
       const [account] = accounts;
@@ -262,7 +291,7 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
   test.each([1, 3])(
     'holds up no other organization (%d locked of 20)',
     async (locked_count) => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 20);
       const locked = accounts.slice(5, 5 + locked_count);
@@ -306,7 +335,7 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
   test(
     'is what a refusal of it names, also where nothing else is written and a connection broke before',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const [account] = await addAccounts(observer, 1);
       if (account === undefined) throw new Error('no account');
@@ -332,7 +361,7 @@ describe.skipIf(isPostgresMissing())('a row of an organization that another sess
   test(
     'leaves a charge doubtful whose commit was not answered, until it is known',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 2);
       const [account, other] = accounts;

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bringUpToDate, knownMigrations } from '../../db/postgres/migrate.ts';
+import { bringUpToDate, knownMigrations, schemaVersion } from '../../db/postgres/migrate.ts';
 import { verifyWeights } from '../../native/engine.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
-import { expectRefused, field, tds, textField } from '../cli/support.ts';
-import { ServerProcess } from '../crash/server-process.ts';
+import { expectRefused, field, firstAsProcess, tds, textField } from '../cli/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
+import { ChildServer } from '../support/child-server.ts';
 import { isPostgresMissing, sharedPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { PostgresProxy } from '../support/postgres-proxy.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(120_000);
 
@@ -32,7 +33,8 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
     root.remove();
   });
 
-  const run = (...args: string[]) => tds([...args, '--data', data], { env });
+  const { command } = firstAsProcess();
+  const run = (...args: string[]) => command([...args, '--data', data], { env });
   async function json(...args: string[]): Promise<unknown> {
     const { code, stdout, stderr } = await run(...args, '--json');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -76,6 +78,22 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
     expect((await run('user', 'reset', 'ada@example.com')).stdout).toContain('/console/reset#token=');
     expect((await run('usage', 'daily')).code).toBe(0);
     expect(await json('audit')).toMatchObject({ ok: true, open_holds: 0 });
+  });
+
+  test.each([
+    ['credit', ['org', 'credit']],
+    ['refund', ['credit', 'refund']],
+  ])('a %s whose commit was not answered says how to repeat it, and is entered once', async (name, words) => {
+    using proxy = new PostgresProxy((await sharedPostgres()).port);
+    const organization = textField(await json('org', 'create', name), 'id');
+    await json('org', 'credit', organization, '25');
+    const args = [...words, organization, '5', '--data', data];
+    proxy.cutNext('after the commit');
+    const lost = await command(args, { env: { TDS_DATABASE: proxy.url(database.url) } });
+    expect([lost.code, proxy.cuts]).toEqual([1, 1]);
+    const [, entry = ''] = /may have been entered .* (--entry entry_\w+),/.exec(lost.stderr) ?? [];
+    const credit_micros = name === 'credit' ? 30_000_000 : 20_000_000;
+    expect(await json(...words, organization, '5', ...entry.split(' '))).toMatchObject({ credit_micros });
   });
 
   test('what is for a file of SQLite says what to do instead', async () => {
@@ -126,39 +144,47 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
     });
   });
 
-  test('an older database is updated by a command, which says before that nothing backs it up', async () => {
+  test('an older database is left as it is by tds doctor, and updated by another command, which says before that nothing backs it up', async () => {
     await using older = await testDatabase({ empty: true });
     const { db } = await older.connect({ connections: 1 });
     await bringUpToDate(db, knownMigrations().slice(0, -1));
     const list = ['org', 'list', '--data', data, '--database', older.url];
+    const version = await schemaVersion(db);
     const older_place = `postgres://127.0.0.1:${(await sharedPostgres()).port}/${older.name}`;
-    expect(await tds(list)).toEqual({
+    const doctor = await command(['doctor', '--json', '--gpu', 'none', '--port', '0', ...list.slice(2)]);
+    expect(JSON.parse(doctor.stdout)).toContainEqual({
+      subject: 'data',
+      state: 'warning',
+      detail: `${older_place} is of an older version: the next start, or another command, updates it, and nothing backs it up before: dump it first.`,
+    });
+    expect(await schemaVersion(db)).toBe(version);
+    expect(await command(list)).toEqual({
       code: 0,
       stdout: 'There is no organization.\n',
       stderr: `tds: the database is updated for this version now, and not backed up before: to go back to the version before, restore your own dump of ${older_place}.\ntds: the database was updated for this version.\n`,
     });
-    expect(await tds(list)).toMatchObject({ code: 0, stderr: '' });
+    expect(await command(list)).toMatchObject({ code: 0, stderr: '' });
   });
 
   test('a wrong password and a server that is away are sentences without the password', async () => {
     const wrong = new URL(database.url);
     wrong.password = 'a wrong secret';
-    const refused = await tds(['org', 'list', '--data', data, '--database', wrong.href]);
+    const refused = await command(['org', 'list', '--data', data, '--database', wrong.href]);
     expectRefused(
       refused,
       `${place} does not let this user in: check the user and the password in the address, and pg_hba.conf.`,
     );
     const away = 'postgres://tds:secret@127.0.0.1:1/tds';
     expectRefused(
-      await tds(['org', 'list', '--data', data, '--database', away]),
+      await command(['org', 'list', '--data', data, '--database', away]),
       'postgres://127.0.0.1:1/tds cannot be reached: start the server or name another with --database.',
     );
   });
 
   test('an address without its two slashes, which may be a password, is refused and not quoted', async () => {
     for (const wrong of ['postgres:secret', 'postgresql:tds:secret@127.0.0.1/tds']) {
-      const by_flag = await tds(['org', 'list', '--data', data, '--database', wrong]);
-      const by_variable = await tds(['org', 'list', '--data', data], { env: { TDS_DATABASE: wrong } });
+      const by_flag = await command(['org', 'list', '--data', data, '--database', wrong]);
+      const by_variable = await command(['org', 'list', '--data', data], { env: { TDS_DATABASE: wrong } });
       for (const { stdout, stderr } of [by_flag, by_variable]) {
         expect(stdout).toBe('');
         expect(stderr).toContain(
@@ -179,11 +205,11 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
     writeFileSync(config, settings, { mode: 0o600 });
     const list = ['org', 'list', '--data', data];
     const by_variable = { TDS_DATABASE: address.href, TDS_DATABASE_PASSWORD: password };
-    expect(await tds(list, { env: by_variable })).toMatchObject({ code: 0, stderr: '' });
-    expect(await tds([...list, '--config', config])).toMatchObject({ code: 0, stderr: '' });
+    expect(await command(list, { env: by_variable })).toMatchObject({ code: 0, stderr: '' });
+    expect(await command([...list, '--config', config])).toMatchObject({ code: 0, stderr: '' });
     const by_libpq = { TDS_DATABASE: address.href, PGPASSWORD: password };
-    expect(await tds(list, { env: by_libpq })).toMatchObject({ code: 0, stderr: '' });
-    const { stdout } = await tds(['config', '--json', '--config', config], { env });
+    expect(await command(list, { env: by_libpq })).toMatchObject({ code: 0, stderr: '' });
+    const { stdout } = await command(['config', '--json', '--config', config], { env });
     expect(stdout).not.toContain(password);
     expect(stdout).not.toContain(encodeURIComponent(password));
     expect(field(JSON.parse(stdout), 'settings')).toContainEqual({
@@ -209,9 +235,8 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
       return Array.isArray(entries) ? entries.filter(({ kind }) => kind === 'charge').length : 0;
     };
     for (const start of [1, 2]) {
-      await using server = new ServerProcess(data, ['--database', database.url]);
-      const address = await server.ready();
-      const response = await fetch(`${address}/v1/decisions`, {
+      await using server = await new ChildServer(data, ['--database', database.url]).ready();
+      const response = await fetch(`${server.address}/v1/decisions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         body: JSON.stringify(SMALL_REQUEST),
@@ -221,8 +246,7 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
         await run('serve', '--port', '0'),
         `Another server is running on ${data}: stop it, or name another directory with --data.`,
       );
-      server.signal('SIGTERM');
-      expect(await server.ended()).toBe(0);
+      expect(await server.stop()).toBe(0);
       expect(server.releasedAtStart).toBe(0);
       expect(await spent()).toBe(start);
       expect((await run('usage', 'export')).stdout.trim().split('\n')).toHaveLength(start + 1);

@@ -6,8 +6,9 @@ import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-databa
 import { CONNECTIONS_TO_DATABASE_MIN } from '../../src/config/settings.ts';
 import { createLog } from '../../src/log/log.ts';
 import { systemClock } from '../../src/time/clock.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
-import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
+import { isPostgresMissing } from '../support/postgres.ts';
 import { accountNumber, addAccounts, HELD_MICROS, LedgerNode } from './ledger-load.ts';
 
 setDefaultTimeout(120_000);
@@ -21,7 +22,7 @@ async function waiting({ db }: PgConnection): Promise<number> {
 test.skipIf(isPostgresMissing())(
   'a node with the fewest connections reads the catalog while all else waits for the row of one organization',
   async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const [locked = accountNumber(0), free = accountNumber(1)] = await addAccounts(observer, 2);
     const asked = (account: typeof locked, request_id: string) => ({

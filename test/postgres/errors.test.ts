@@ -14,6 +14,7 @@ import { isAway } from '../../db/postgres/failures.ts';
 import { organizations } from '../../db/postgres/schema.ts';
 import { WriteQueueFull } from '../../db/postgres/transactions.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import {
   administer,
   isPostgresMissing,
@@ -143,7 +144,7 @@ describe.skipIf(is_missing)('a database that cannot be used is described in one 
   );
 
   test('when there are too many connections, and when the user lacks a right', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const server = await sharedPostgres();
     const role = `limited_${database.name}`;
     await administer(server, `CREATE ROLE ${role} LOGIN PASSWORD 'x' CONNECTION LIMIT 1`);
@@ -161,7 +162,7 @@ describe.skipIf(is_missing)('a database that cannot be used is described in one 
   });
 
   test('when it can only be read, when it is busy, and when the connection is ended', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const connection = await database.connect({ connections: 1 });
     const { place } = connection;
     await connection.db.execute(sql`SET default_transaction_read_only = on`);
@@ -197,7 +198,7 @@ describe.skipIf(is_missing)('a database that cannot be used is described in one 
 
   test('but no other error is, and nothing of a row is quoted', async () => {
     expect(describePostgresError('the place', new Error('another'))).toBeNull();
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const connection = await database.connect({ connections: 1 });
     const row = { id: 'secret of a row', name: 'a', created_at_ms: 0 };
     await connection.db.insert(organizations).values(row);

@@ -18,6 +18,7 @@ import { createLog } from '../../src/log/log.ts';
 import { causesOf } from '../../src/problems/causes.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { usageOf } from '../ledger/support.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   administer,
@@ -191,7 +192,7 @@ function copied({ db }: PgConnection): Promise<void> {
 
 /** Resolves with the error of an update of the database. */
 function updated({ url }: TestDatabase): Promise<unknown> {
-  return rejection(openPostgres({ database: url, databasePassword: undefined }, false));
+  return rejection(openPostgres({ database: url, databasePassword: undefined }, { create: false }));
 }
 
 function serverRunsOn({ url }: TestDatabase): CommandFailed {
@@ -278,7 +279,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   test(
     'that is killed leaves its holds to another one, and all that its clients were told of is charged',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 3);
       const survivor = await LedgerNode.start(database.url, 'proc_survivor', SHORT_LEASE);
@@ -319,7 +320,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   test(
     'that is paused for longer than its lease keeps its holds and charges them, and does not stop the others',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       // One organization, so that a pause under its lock meets everybody.
       const accounts = await addAccounts(observer, 1);
@@ -350,7 +351,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   );
 
   test('whose connection with its lock was cut takes the lock again, and lives by it when its lease has run out', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const [account] = await addAccounts(observer, 1);
     if (account === undefined) throw new Error('no account');
@@ -370,7 +371,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   test(
     'that lost its lock is dead when its lease has run out, not before; then its client gets an error and is not charged',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 1);
       const [account = accountNumber(0)] = accounts;
@@ -399,7 +400,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   );
 
   test('that just connected takes nobody for dead before the others had the time to renew their leases', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const [account] = await addAccounts(observer, 1);
     if (account === undefined) throw new Error('no account');
@@ -422,7 +423,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   });
 
   test('that died is dead also when the clock of the database was stepped back by an hour, and one that lives is not', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const [account = accountNumber(0)] = await addAccounts(observer, 1);
     const rarely = { ...SHORT_LEASE, renew_every_ms: 1_000_000, look_every_ms: 1_000_000 };
@@ -462,7 +463,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   });
 
   test('that died before the clock of the database was stepped back keeps nobody from a copy', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const dead = await LedgerNode.start(database.url, 'proc_dead', NEVER_RENEWED);
     await dead.lease.close({ open_holds: 1 });
@@ -579,7 +580,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   });
 
   test('that is paused costs the others one look at its lock: they read neither its holds nor the organizations', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const rarely = { ...SHORT_LEASE, renew_every_ms: 1_000_000, look_every_ms: 1_000_000 };
     await using paused = await LedgerNode.start(database.url, 'proc_paused', rarely);
@@ -641,7 +642,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   test(
     'that is paused while its statements are answered reads the answers then, and keeps its lock',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const [account = accountNumber(0)] = await addAccounts(observer, 1);
       const bounds = { statement_ms: 3_000, transaction_ms: 3_000 };
@@ -669,7 +670,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   );
 
   test('that ends without having learned that its hold was placed leaves that to the others', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const [account = accountNumber(0)] = await addAccounts(observer, 1);
     const rarely = { ...SHORT_LEASE, renew_every_ms: 1_000_000, look_every_ms: 1_000_000 };
@@ -707,7 +708,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
   });
 
   test('that ends is not registered any more, and a hold of nobody is released by the next start', async () => {
-    await using database = await testDatabase();
+    await using database = await takeDatabase();
     const observer = await database.connect();
     const [account = accountNumber(0)] = await addAccounts(observer, 1);
     const ended = await LedgerNode.start(database.url, 'proc_ended');

@@ -3,13 +3,14 @@ import { sql } from 'drizzle-orm';
 import type { PgConnection } from '../../db/postgres/connection.ts';
 import { readOneState } from '../../db/postgres/one-state.ts';
 import { ReadTookTooLong } from '../../src/usage/fair-reader.ts';
-import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
+import { isPostgresMissing, type TestDatabase } from '../support/postgres.ts';
 
 describe.skipIf(isPostgresMissing())('a read that takes too long', () => {
   let database: TestDatabase;
   let connection: PgConnection;
   beforeEach(async () => {
-    database = await testDatabase();
+    database = await takeDatabase();
     connection = await database.connect({ connections: 1 });
   });
   afterEach(() => database[Symbol.asyncDispose]());

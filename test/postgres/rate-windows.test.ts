@@ -10,6 +10,7 @@ import type { RateWindows, TokenReservation } from '../../src/limits/rate-window
 import { QueuePerName } from '../../src/scheduling/queue-per-name.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { MovableClock } from '../support/clock.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { pausePostgres } from '../support/paused-postgres.ts';
 import {
@@ -17,7 +18,6 @@ import {
   type PostgresServer,
   startPostgres,
   type TestDatabase,
-  testDatabase,
 } from '../support/postgres.ts';
 import { nodeWindows } from '../support/rate-windows.ts';
 
@@ -101,7 +101,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
   let database: TestDatabase;
   let connection: PgConnection;
   beforeAll(async () => {
-    database = await testDatabase();
+    database = await takeDatabase();
     connection = await database.connect({ connections: 4 });
   });
   afterAll(() => database[Symbol.asyncDispose]());
@@ -245,7 +245,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
   });
 
   test('what a node that died counted leaves by time, and empty windows take no room', async () => {
-    await using own = await testDatabase();
+    await using own = await takeDatabase();
     const { db } = await own.connect();
     const clock = MovableClock.stopped();
     const [dies, lives] = [nodeWindows(own, clock), nodeWindows(own, clock)];
@@ -266,7 +266,7 @@ describe.skipIf(isPostgresMissing())('rate windows of several nodes', () => {
   });
 
   test('entries are deleted as they leave: an organization that is always busy keeps a minute of them', async () => {
-    await using own = await testDatabase();
+    await using own = await takeDatabase();
     const { db } = await own.connect();
     const clock = MovableClock.stopped();
     const node = nodeWindows(own, clock);

@@ -8,6 +8,7 @@ import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { createLog } from '../../src/log/log.ts';
 import { addPerson, PASSWORD, startTestConsole } from '../console/people.ts';
 import { MovableClock } from '../support/clock.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import { instantEngine } from '../support/instant-engine.ts';
 import { ledgerOf } from '../support/money.ts';
@@ -19,14 +20,12 @@ import {
   sharedPostgres,
   startPostgres,
   type TestDatabase,
-  testDatabase,
 } from '../support/postgres.ts';
 import { PostgresProxy } from '../support/postgres-proxy.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
   addRichlyLimited,
-  embeddedEngine,
   startTestService,
   type TestAccount,
   type TestService,
@@ -37,7 +36,7 @@ setDefaultTimeout(180_000);
 const OUTAGE_CODES = ['auth_unavailable', 'billing_unavailable', 'catalog_unavailable'];
 const CREDIT_MICROS = 10_000_000;
 /** With real plans, and made-up scores without the model's work. */
-const openEngine = async () => instantEngine(await embeddedEngine());
+const openEngine = instantEngine;
 
 interface Answer {
   readonly status: number;
@@ -75,7 +74,7 @@ describe.skipIf(isPostgresMissing())('two nodes on one PostgreSQL', () => {
   let database: TestDatabase;
   let nodes: readonly [TestService, TestService];
   beforeAll(async () => {
-    database = await testDatabase();
+    database = await takeDatabase();
     const start = () => startTestService({ postgres_url: database.url, clock, openEngine });
     nodes = [await start(), await start()];
   });
@@ -240,7 +239,9 @@ describe.skipIf(isPostgresMissing())('a PostgreSQL that cannot be reached', () =
     server = await startPostgres();
     await administer(server, 'CREATE DATABASE tds');
     const { openPostgres } = await import('../../src/cli/open-postgres.ts');
-    await (await openPostgres({ database: server.url('tds'), databasePassword: undefined }, true)).close();
+    await (
+      await openPostgres({ database: server.url('tds'), databasePassword: undefined }, { create: true })
+    ).close();
     const start = () => startTestService({ postgres_url: server.url('tds'), clock, openEngine });
     nodes = [await start(), await start()];
   });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { Session, SessionDropped } from '../../db/postgres/session.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
-import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
+import { isPostgresMissing } from '../support/postgres.ts';
 
 const TEST_TIMEOUT_MS = 120_000;
 
@@ -9,7 +10,7 @@ describe.skipIf(isPostgresMissing())('a session that is dropped while it connect
   test(
     'does not wait for the pool, and gives back what the pool has for it later',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const { db } = await database.connect({ connections: 1 });
       const taken = await db.$client.reserve();
       const session = new Session(db.$client);
@@ -30,7 +31,7 @@ describe.skipIf(isPostgresMissing())('a session that is dropped while it connect
   test(
     'does not wait for a statement that every connection begins with',
     async () => {
-      await using database = await testDatabase();
+      await using database = await takeDatabase();
       const observer = await database.connect();
       const other = await observer.db.$client.reserve();
       await other.unsafe('SELECT pg_advisory_lock(1)');

@@ -7,6 +7,7 @@ import { organizations } from '../../db/postgres/schema.ts';
 import { REQUEST_BOUNDS } from '../../db/postgres/served-postgres-database.ts';
 import { Transactions, transact, WriteQueueFull } from '../../db/postgres/transactions.ts';
 import { NestedTransaction, type Records } from '../../src/store/store.ts';
+import { takeDatabase } from '../support/emptied-postgres.ts';
 import { Gate } from '../support/faults.ts';
 import { isPostgresMissing, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { rejection } from '../support/rejection.ts';
@@ -176,7 +177,7 @@ describe.skipIf(isPostgresMissing())('a transaction of PostgreSQL', () => {
 
 describe.skipIf(isPostgresMissing())('transactions of the store in PostgreSQL', () => {
   beforeEach(async () => {
-    database = await testDatabase();
+    database = await takeDatabase();
     here = await database.connect({ connections: 2 });
     there = await database.connect({ connections: 2 });
   });

@@ -21,6 +21,7 @@ import {
   WeightsError,
 } from '../../native/engine.ts';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
+import { PaymentProviderFailed } from '../../src/payments/provider.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';
 import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
 import { NestedTransaction } from '../../src/store/store.ts';
@@ -51,6 +52,7 @@ describe('messages', () => {
     LedgerUnavailable,
     ModelUnavailable,
     NestedTransaction,
+    PaymentProviderFailed,
     PragmaRefused,
     PruneRefused,
     SchemaRefused,

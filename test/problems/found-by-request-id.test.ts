@@ -19,14 +19,13 @@ import { type LogLine, RecordedLog } from '../support/problems.ts';
 import { post } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
-  embeddedPlanner,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   stateOf,
   type TestAccount,
   type TestService,
   type TestServiceOptions,
+  TINY_MODEL,
 } from '../support/service.ts';
 import { holdWriteLock } from '../support/write-lock.ts';
 
@@ -85,13 +84,11 @@ const options: TestServiceOptions = {
       return systemClock.now_ms();
     },
   }),
-  // A write that meets another process's lock gives up at once.
-  writes: { lock_deadline_ms: 1 },
+  // A write that meets another process's lock gives up soon, but not before a checkpoint has ended.
+  writes: { lock_deadline_ms: 100 },
   openPlanner: async () => {
-    const planner = await embeddedPlanner(async () =>
-      intercepted(await embeddedEngine(), (run, given) =>
-        given.scope === 'warm-up' ? run() : faults.around(run, given),
-      ),
+    const planner = await TINY_MODEL.planner((engine) =>
+      intercepted(engine, (run, given) => (given.scope === 'warm-up' ? run() : faults.around(run, given))),
     );
     return {
       ...planner,
@@ -280,10 +277,7 @@ const ROWS: readonly Row[] = [
     name: 'a charge that could not be written',
     provoke: async () => {
       const gate = new Gate();
-      faults.around = async (run) => {
-        await gate.pass();
-        return await run();
-      };
+      faults.around = gate.hold;
       const waiting = decide();
       await gate.reached;
       const response = await withoutTable(service, 'usage_records', async () => {
@@ -413,8 +407,8 @@ describe('what our own fault refused is found by the x-request-id of its respons
     const own = await startTestService({
       log: recorded.log,
       evaluation_ms: 1,
-      openEngine: async () =>
-        intercepted(await embeddedEngine(), (run, { scope, signal, schedulePlan }) => {
+      openEngine: (engine) =>
+        intercepted(engine, (run, { scope, signal, schedulePlan }) => {
           if (schedulePlan === undefined || signal === undefined || scope === 'warm-up') return run();
           // Its turn comes, and then nothing more.
           return schedulePlan(
@@ -543,8 +537,8 @@ test('load makes no line, nor does a client that goes away', async () => {
   const own = await startTestService({
     log: recorded.log,
     queue_limit: 1,
-    openEngine: async () =>
-      intercepted(await embeddedEngine(), async (run, given) => {
+    openEngine: (engine) =>
+      intercepted(engine, async (run, given) => {
         return given.scope === 'warm-up' ? await run() : await faults.around(run, given);
       }),
   });

@@ -102,6 +102,10 @@ describe('choice', () => {
     expect(choiceAnswer(ids, probabilities).confidence).toBe(confidence);
   });
 
+  test('is the first of equal options', () => {
+    expect(choiceAnswer(['a', 'b'], [0.5, 0.5]).choice).toBe('a');
+  });
+
   test('option ids may be any JSON key', () => {
     const answer = choiceAnswer(['__proto__', 'constructor', ''], [0.2, 0.5, 0.3]);
     expect(writeJson(answer.probabilities)).toBe('{"__proto__":0.2,"constructor":0.5,"":0.3}');

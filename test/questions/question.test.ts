@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { Value } from '@sinclair/typebox/value';
 import fc from 'fast-check';
-import { JsonObject } from '../../src/json/json-value.ts';
+import { JsonObject, jsonValueOf } from '../../src/json/json-value.ts';
 import { writeJson } from '../../src/json/write-json.ts';
 import {
   AnswerSchema,
@@ -74,7 +74,7 @@ test('a score too few, one too many, or one that is NaN is no answer', () => {
 
 test('the types that are read are those of the schema', () => {
   const documented = QuestionSchema.anyOf.map(({ properties }) => properties.type.const);
-  expect(QUESTION_TYPES).toEqual(documented);
+  expect([...QUESTION_TYPES]).toEqual(documented);
   for (const type of documented) {
     expect(questionTypeOf(new JsonObject(['type'], [type]))).toBe(type);
   }
@@ -84,4 +84,12 @@ test.each(['', 'NOUL', 'toString', '__proto__', null, 1])('%p is no type', (type
   const body = new JsonObject(['type', 'criteria'], [type, null]);
   expect(questionTypeOf(body)).toBeNull();
   expect(parseQuestion(body)).toBeNull();
+});
+
+test('criteria of a noul are those of true and false, also where yes and no are beside them', () => {
+  const body = new JsonObject(
+    ['type', 'criteria'],
+    ['noul', jsonValueOf({ yes: 'yes', no: 'no', true: 'true', false: 'false' })],
+  );
+  expect(parseQuestion(body)).toMatchObject({ question: { yes: 'true', no: 'false' } });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { ScheduledPlan } from '../../native/engine.ts';
 import { ModelScheduler, QueueFull } from '../../src/scheduling/model-scheduler.ts';
+import { CLIENT_TIMEOUT_MS } from '../../src/time/client-timeout.ts';
 import { MovableClock } from '../support/clock.ts';
 
 const DECODER_TOKENS = 500;
@@ -55,6 +56,16 @@ function model(requests_max: number) {
     },
     names: () => running.map(({ name }) => name),
   };
+}
+
+/** A model of eight requests that has been measured: two milliseconds a token. */
+async function measuredModel() {
+  const made = model(8);
+  const first = made.ask('a0', 1_000);
+  await settled();
+  await made.endOldest(2_000);
+  await first;
+  return made;
 }
 
 /** Lets everything happen that waits for nothing but promises. */
@@ -128,11 +139,7 @@ describe('the queue', () => {
   });
 
   test('says when there should be a place, from the speed that it has measured', async () => {
-    const { ask, endOldest, running } = model(8);
-    const first = ask('a0', 1_000);
-    await settled();
-    await endOldest(2_000);
-    await first;
+    const { ask, endOldest, running } = await measuredModel();
     const all = Promise.allSettled([
       ...Array.from({ length: 4 }, (_, index) => ask(`a${index}`, 1_000)),
       ask('b0', 1_000),
@@ -144,6 +151,34 @@ describe('the queue', () => {
     expect(refused).toMatchObject([{ reason: { retry_after_s: 3 } }, { reason: { retry_after_s: 6 } }]);
     while (running.length > 0) await endOldest(2_000);
     expect((await all).every(({ status }) => status === 'fulfilled')).toBe(true);
+  });
+
+  test('counts of others what is read meanwhile: of batches a quarter as much, of anybody no more than waits', async () => {
+    const patience = new AbortController().signal;
+    const { ask, endOldest, running, setLimit } = await measuredModel();
+    const all = Promise.allSettled([
+      ...Array.from({ length: 4 }, (_, index) => ask(`a${index}`, 1_000)),
+      ask('a-batch0', 1_000, { patience }),
+    ]);
+    await settled();
+    // Two milliseconds a token; three of the four single requests wait, and the line.
+    const refused = await Promise.allSettled([ask('a4', 1_000), ask('a5', 1_000)]);
+    expect(refused).toMatchObject([{ reason: { retry_after_s: 2 } }, { reason: { retry_after_s: 4 } }]);
+    while (running.length > 0) await endOldest(2_000);
+    await all;
+
+    setLimit(4);
+    const later = Promise.allSettled([
+      ask('a-batch0', 3_000, { patience }),
+      ask('a-batch1', 3_000, { patience }),
+      ask('b0', 1_000),
+    ]);
+    await settled();
+    // Half of the line that waits, and the whole single request.
+    const refused_line = ask('a-batch2', 3_000, { patience: AbortSignal.abort() });
+    await expect(refused_line).rejects.toMatchObject({ retry_after_s: 5 });
+    while (running.length > 0) await endOldest(6_000);
+    await later;
   });
 
   test('says so before it has measured any, from what the plans should take, without those that left', async () => {
@@ -167,6 +202,32 @@ describe('the queue', () => {
     expect(await Promise.allSettled([ask('b2', 10)])).toMatchObject([{ reason: { retry_after_s: 1 } }]);
     while (running.length > 0) await endOldest();
     await later;
+  });
+
+  test('counts nothing of plans that left, while their organization stays', async () => {
+    const { ask, endOldest, setLimit } = model(100);
+    const gone = new AbortController();
+    const staying = ask('a0', 1_000);
+    const leaving = Promise.allSettled(
+      Array.from({ length: 10 }, () => ask('a', 10, { expected_ms: 10_000, signal: gone.signal })),
+    );
+    await settled();
+    gone.abort(new Error('gone'));
+    await leaving;
+    setLimit(1);
+    await expect(ask('a1', 10)).rejects.toMatchObject({ retry_after_s: 1 });
+    await endOldest();
+    await staying;
+  });
+
+  test('says no more than the time that clients wait', async () => {
+    const { ask, endOldest } = model(4);
+    const all = Promise.all([ask('a0', 1_000), ask('a1', 10, { expected_ms: 1e9 })]);
+    await settled();
+    await expect(ask('a2', 10)).rejects.toMatchObject({ retry_after_s: CLIENT_TIMEOUT_MS / 1_000 });
+    await endOldest();
+    await endOldest();
+    await all;
   });
 });
 

@@ -19,7 +19,7 @@ const directory = mkdtempSync(join(tmpdir(), 'tds-schemathesis-'));
 let code = 1;
 try {
   const schemathesis = await installPythonProgram(directory, 'schemathesis', [SCHEMATHESIS]);
-  const service = await startTestService();
+  const service = await startTestService({ embedded: true });
   const account = await addAccount(service, { tier: 5 });
   const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12 };
   await setTierSettings(service.accounts, OPERATOR, account.organization_id, limits);

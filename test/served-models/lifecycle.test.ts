@@ -9,8 +9,11 @@ import {
   EvaluationTimedOut,
   openPlanner,
   PlanRejected,
+  type SchedulePlan,
 } from '../../native/engine.ts';
+import { SerialQueue } from '../../native/evaluators/serial-queue.ts';
 import type { Mode } from '../../src/questions/question.ts';
+import { QueueTimedOut } from '../../src/scheduling/model-scheduler.ts';
 import {
   type LifecycleOptions,
   ModelLifecycle,
@@ -19,8 +22,10 @@ import {
   type Schedule,
 } from '../../src/served-models/lifecycle.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { TINY_MARKERS } from '../native/support/models.ts';
 import { eventually } from '../support/eventually.ts';
+import { Gate } from '../support/faults.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);
@@ -68,6 +73,10 @@ interface World {
   beforeOpening: (what: 'planner' | 'engine') => Promise<void>;
   /** Every engine's warm-ups and probes wait for this before their evaluation. */
   beforeWarmUp: (mode: Mode) => Promise<void>;
+  /** Plans of each engine are computed one after the other, as on `llama`, and each waits for this. */
+  beforeComputing: (scope: string) => Promise<void>;
+  /** Every engine's close waits for this. */
+  beforeClosing: () => Promise<void>;
 }
 
 /** A lifecycle of real engines on a generated model, whose time and whose failures are the test's. */
@@ -131,6 +140,8 @@ function world(options: Times = {}, gated = false): World {
     now_ms: 0,
     beforeOpening: () => Promise.resolve(),
     beforeWarmUp: () => Promise.resolve(),
+    beforeComputing: () => Promise.resolve(),
+    beforeClosing: () => Promise.resolve(),
   };
   const openEngine = async (planner: DecisionPlanner): Promise<DecisionEngine> => {
     events.push('open');
@@ -140,25 +151,31 @@ function world(options: Times = {}, gated = false): World {
       throw new Error('no memory');
     }
     const engine = await planner.openEngine();
+    const queue = new SerialQueue(64);
     return {
       facts: engine.facts,
       plan: (input) => engine.plan(input),
       async evaluate(plan, evaluation) {
         const { mode } = plan.input;
+        const { scope, schedulePlan: schedule = (_, work) => work() } = evaluation;
+        const schedulePlan: SchedulePlan = (scheduled, work, given_up) => {
+          const compute = () => made.beforeComputing(scope).then(work);
+          return schedule(scheduled, () => queue.run(compute, given_up), given_up);
+        };
         if (evaluation.scope === 'warm-up') {
           made.is_asked = true;
           await made.beforeWarmUp(mode);
         }
         if (mode === 'consistent' && evaluation.scope === 'warm-up') await gate.promise;
-        return await engine.evaluate(plan, evaluation);
+        return await engine.evaluate(plan, { ...evaluation, schedulePlan });
       },
-      close() {
+      async close() {
         events.push('close');
         const { close_failure } = made;
         made.close_failure = undefined;
-        return engine.close().then(() => {
-          if (close_failure !== undefined) throw close_failure;
-        });
+        await made.beforeClosing();
+        await engine.close();
+        if (close_failure !== undefined) throw close_failure;
       },
     };
   };
@@ -328,8 +345,12 @@ describe('a load that takes too long', () => {
     const { lifecycle, events, problems } = made;
     const opened = Promise.withResolvers<void>();
     made.beforeOpening = () => opened.promise;
-    const asked = Promise.allSettled([lifecycle.plan(input('fast')), lifecycle.use('fast', askFast)]);
-    await until(() => made.delays_ms.filter((ms) => ms === TIMES.waiting_ms).length === 2);
+    const asked = Promise.allSettled([
+      lifecycle.readyToPlan(),
+      lifecycle.plan(input('fast')),
+      lifecycle.use('fast', askFast),
+    ]);
+    await until(() => made.delays_ms.filter((ms) => ms === TIMES.waiting_ms).length === 3);
     made.pass(TIMES.waiting_ms);
     for (const outcome of await asked) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(ModelWarmingUp) });
@@ -583,6 +604,22 @@ describe('recovering', () => {
     expect(events.filter((event) => event === 'open')).toHaveLength(3);
   });
 
+  test('the next engine is opened when the failed one is closed: there may be no memory for both', async () => {
+    const made = world();
+    await made.lifecycle.ready('fast');
+    await consistentReady(made.lifecycle);
+    const gate = new Gate();
+    made.beforeClosing = () => gate.pass();
+    await breakEngine(made.lifecycle);
+    const next = made.lifecycle.ready('fast');
+    await gate.reached;
+    await new Promise(setImmediate);
+    expect(made.events).toEqual(['open', 'close']);
+    gate.open();
+    await next;
+    expect(made.events).toEqual(['open', 'close', 'open']);
+  });
+
   test('a failure is counted once, and other errors not at all', async () => {
     const { lifecycle, events } = world();
     const failure = new EngineFailed('decode failed');
@@ -623,6 +660,71 @@ describe('recovering', () => {
     expect(made.lifecycle.status().state).toBe('cold');
   });
 
+  describe('a client that had no patience behind a plan of minutes', () => {
+    const AT_ONCE: SchedulePlan = (_, work) => work();
+
+    /** An engine with a plan that may take until 500 s, and a probe behind it since 120 s. */
+    async function probed() {
+      const made = world();
+      const { lifecycle } = made;
+      await lifecycle.ready('fast');
+      await consistentReady(lifecycle);
+      const gate = new Gate();
+      const computed: string[] = [];
+      made.beforeComputing = async (scope) => {
+        computed.push(scope);
+        if (computed.length === 1) await gate.pass();
+      };
+      const plan = await lifecycle.plan(input('fast'));
+      const answer = (scope: string, signal?: AbortSignal) =>
+        lifecycle.answer(plan, {
+          scope,
+          schedulePlan: AT_ONCE,
+          evaluation_ms: () => 500_000,
+          ...(signal && { signal }),
+        });
+      const first = answer('first');
+      await gate.reached;
+      const client = new AbortController();
+      const second = answer('second', client.signal);
+      await new Promise(setImmediate);
+      made.now_ms = 120_000;
+      client.abort(new Error('gone'));
+      await expect(second).rejects.toThrow('gone');
+      made.pass(120_000);
+      return { made, gate, computed, first };
+    }
+
+    test('does not retire an engine that is done with it in time', async () => {
+      const { made, gate, computed, first } = await probed();
+      gate.open();
+      expect((await first).scores).toHaveLength(1);
+      expect(computed.filter((scope) => scope === 'first')).toHaveLength(1);
+      expect(made.events).toEqual(['open']);
+    });
+
+    test('retires one that is not', async () => {
+      const { made, gate, first } = await probed();
+      made.pass(380_000 + 120_000);
+      expect((await first).scores).toHaveLength(1);
+      expect(made.events).toEqual(['open', 'close', 'open']);
+      gate.open();
+    });
+
+    test('asks nothing of an engine that never had its plan', async () => {
+      const made = world();
+      await made.lifecycle.ready('fast');
+      await consistentReady(made.lifecycle);
+      const scheduled = made.delays_ms.length;
+      const waiting = made.lifecycle.use('fast', () => {
+        made.now_ms = 120_000;
+        return Promise.reject(new QueueTimedOut(1));
+      });
+      await expect(waiting).rejects.toBeInstanceOf(QueueTimedOut);
+      expect(made.delays_ms).toHaveLength(scheduled);
+    });
+  });
+
   describe.each([
     ['a plan that cannot be answered', new EvaluationFailed('a logit is no number')],
     ['an evaluation that took too long', new EvaluationTimedOut('too long')],
@@ -656,6 +758,33 @@ describe('recovering', () => {
       while (made.lifecycle.status().state === 'ready') await new Promise(setImmediate);
       expect(Number.isFinite(await made.lifecycle.use('fast', askFast))).toBe(true);
       expect(made.events).toEqual(['open', 'close', 'open']);
+    });
+
+    test('retires one that answered when it was asked before, and gives no answers now', async () => {
+      const made = world();
+      const { lifecycle } = made;
+      await lifecycle.ready('fast');
+      await consistentReady(lifecycle);
+      made.is_asked = false;
+      await expect(lifecycle.use('fast', () => Promise.reject(failure))).rejects.toBe(failure);
+      while (!made.is_asked) await new Promise(setImmediate);
+      // Answered after the probe.
+      await lifecycle.use('fast', askFast);
+      await new Promise(setImmediate);
+      made.beforeWarmUp = () => Promise.reject(new EvaluationFailed('a logit is no number'));
+      await expect(lifecycle.use('fast', () => Promise.reject(failure))).rejects.toBe(failure);
+      await eventually(() => lifecycle.status().state === 'cold');
+    });
+
+    test('asks one that has not answered yet nothing more', async () => {
+      const made = world();
+      await made.lifecycle.ready('fast');
+      await consistentReady(made.lifecycle);
+      const scheduled = made.delays_ms.length;
+      made.beforeWarmUp = () => new Promise<never>(() => {});
+      for (let time = 0; time < 2; time += 1)
+        await expect(made.lifecycle.use('fast', () => Promise.reject(failure))).rejects.toBe(failure);
+      expect(made.delays_ms.slice(scheduled)).toEqual([120_000]);
     });
 
     test('retires one that hangs, and who waits on it goes on with the next one', async () => {

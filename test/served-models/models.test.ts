@@ -7,7 +7,8 @@ import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
 import { Models, type ModelsOptions } from '../../src/served-models/models.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../native/support/models.ts';
+import { TINY_MARKERS } from '../native/support/models.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);

@@ -17,20 +17,20 @@ import { classesOf, MODES, type Mode, type Question } from '../../src/questions/
 import { correctionOf, ModelRemoved, tuningSha256 } from '../../src/served-models/tunings.ts';
 import { Tuning } from '../../src/tuning/tuning.ts';
 import type { TuningContent } from '../../src/tuning/tuning-file.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { expectDecision, expectError } from '../contract/expectations.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { rejection } from '../support/rejection.ts';
 import { ALL_TYPES, post, SMALL_REQUEST } from '../support/requests.ts';
 import {
   addAccount,
-  embeddedEngine,
+  EMBEDDED_MODEL,
   IS_ON_POSTGRES,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestAccount,
   type TestService,
 } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { REFUND, strongTuning, TOPIC, topic, tuningOf, vectorEntry } from '../tuning/strong-tuning.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
@@ -41,7 +41,7 @@ let service: TestService;
 let own: TestAccount;
 let stranger: TestAccount;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ embedded: true });
   own = await addAccount(service);
   stranger = await addAccount(service);
   await addTuned('support-1', own.organization_id);
@@ -49,7 +49,7 @@ beforeAll(async () => {
 afterAll(() => closeAudited(service));
 
 async function tuningText(more: Partial<TuningContent['header']> = {}): Promise<string> {
-  return strongTuning((await embeddedEngine()).facts, more);
+  return strongTuning((await EMBEDDED_MODEL.engine()).facts, more);
 }
 
 async function addTuned(
@@ -111,7 +111,7 @@ describe('a tuned model', () => {
   });
 
   test('with vectors gives each question the same bits, whatever else is asked, in both modes', async () => {
-    const engine = await embeddedEngine();
+    const engine = await EMBEDDED_MODEL.engine();
     const questions: readonly Question[] = [
       REFUND,
       TOPIC,
@@ -201,7 +201,7 @@ describe('a tuned model', () => {
 
   test.skipIf(IS_ON_POSTGRES)('has its last answers counted when the service stops', async () => {
     const directory = temporaryDirectory();
-    const stopped = await startTestService({ directory: directory.path });
+    const stopped = await startTestService({ embedded: true, directory: directory.path });
     const account = await addAccount(stopped);
     await addTuned('support-1', null, undefined, stopped);
     const body = { ...SMALL_REQUEST, model: 'support-1', questions: { refund, team } };

@@ -476,7 +476,7 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
       expect(await accounts.membersOf('other')).toEqual([]);
     });
 
-    test('are listed with their second factor, which is deleted of one user alone, once', async () => {
+    test('are listed with their second factor, which is deleted of one user alone, with passkeys, once', async () => {
       for (const user_id of ['ada', 'bob']) {
         await accounts.insertMember({ ...ada, user_id, role: 'reader', created_at_ms: 1 });
         await addSignIn(database, user_id);
@@ -491,15 +491,16 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
         ['ada', true],
         ['bob', true],
       ]);
-      expect([await accounts.deleteSecondFactor('ada'), await accounts.deleteSecondFactor('ada')]).toEqual([
-        true,
-        false,
+      expect([await accounts.deleteSignIns('ada'), await accounts.deleteSignIns('ada')]).toEqual([
+        { passkeys: 1, had_second_factor: true },
+        { passkeys: 0, had_second_factor: false },
       ]);
       expect(await listed()).toEqual([
         ['ada', false],
         ['bob', true],
       ]);
-      expect(await database.count('second_factors')).toBe(1);
+      for (const table of ['sessions', 'sign_in_accounts', 'second_factors', 'passkeys', 'verifications'])
+        expect(await database.count(table)).toBe(1);
     });
 
     test('are counted: of an organization, with a role, and the organizations that a user owns', async () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { PaymentMovement } from '../../src/store/ledger-records.ts';
+import type { PaidMovement, PaymentMovement } from '../../src/store/ledger-records.ts';
 import { paymentRow, propertySeed } from '../ledger/support.ts';
 import { DATABASES, type OpenDatabase } from './databases.ts';
 
@@ -32,8 +32,11 @@ describe.each(DATABASES)('what payments move in $name', ({ open }) => {
     });
     return { organization_id, amount_micros, payment_id, at_ms: payments, ...values };
   };
-  const topUp = async (amount_micros: number, values: Partial<PaymentMovement> = {}) =>
-    await database.store.ledger.topUp(await movementOf('top_up', amount_micros, values));
+  const topUp = async (amount_micros: number, values: Partial<PaidMovement> = {}) =>
+    await database.store.ledger.topUp({
+      ...(await movementOf('top_up', amount_micros)),
+      ...values,
+    });
   const refund = async (amount_micros: number, values: Partial<PaymentMovement> = {}) =>
     await database.store.ledger.refund(await movementOf('refund', amount_micros, values));
 
@@ -93,6 +96,13 @@ describe.each(DATABASES)('what payments move in $name', ({ open }) => {
     expect(await state()).toMatchObject({ paid_micros: 0, first_paid_at_ms: null });
     await topUp(7, { at_ms: 500 });
     expect(await state()).toMatchObject({ paid_micros: 7, first_paid_at_ms: 500 });
+  });
+
+  test('they count from the payment whose refund is taken back', async () => {
+    await topUp(100);
+    await refund(100);
+    await topUp(100, { at_ms: 500, paid_at_ms: 1 });
+    expect(await state()).toMatchObject({ paid_micros: 100, first_paid_at_ms: 1 });
   });
 
   test('a refund of more than was paid in all is refused and changes nothing', async () => {

@@ -193,6 +193,24 @@ describe.each(DATABASES)('payments in $name', ({ open }) => {
     expect(eventIds(await payments.listEvents(2))).toEqual(newest.slice(0, 2));
     expect(eventIds(await payments.listEvents(100, 'unresolved'))).toEqual(newest.slice(1));
     expect(await payments.listEvents(100, 'dismissed')).toEqual([]);
+    expect(await payments.countEvents('unresolved')).toBe(newest.length - 1);
+    expect(await payments.countEvents('dismissed')).toBe(0);
+  });
+
+  test('the events of an organization name it or are about its payments', async () => {
+    await insert(payment('a', { external_id: 'txn_1' }), payment('b', { organization_id: 'org_b' }));
+    const refund = { kind: 'refunded', organization_id: null } as const;
+    await keep(
+      event('named', { external_id: 'txn_2', payment_external_id: 'txn_2', organization_id: 'org_a' }),
+      event('completed', { received_at_ms: 1_001 }),
+      event('refunded', { ...refund, external_id: 'adj_1', received_at_ms: 1_002 }),
+      event('of another', { payment_external_id: 'txn_b' }),
+      event('of another provider', { provider: 'manual' }),
+      event('of none', NOTHING_KNOWN),
+    );
+    expect(eventIds(await payments.eventsOf('org_a', 100))).toEqual(['refunded', 'completed', 'named']);
+    expect(eventIds(await payments.eventsOf('org_a', 1))).toEqual(['refunded']);
+    expect(eventIds(await payments.eventsOf('org_b', 100))).toEqual(['of another']);
   });
 
   test('the refunds and reversals of a payment are listed in the order in which they came', async () => {

@@ -57,6 +57,21 @@ describe.each(DATABASES)('long reads in $name', ({ open }) => {
     expect(buckets).toHaveLength(12);
   });
 
+  test('a request without an answer has no latency, because it may never have asked the model', async () => {
+    const latency = { p50: 100, p90: 100, p99: 100 };
+    await write(
+      ...[1, 2, 3].map((time) => happened(time, { kind: 'failed', latency_ms: 0 })),
+      ...[4, 5].map((time) => happened(time, { latency_ms: 100 })),
+      happened(DAY_MS, { kind: 'failed', latency_ms: 0 }),
+    );
+    const { buckets, totals } = await series({ to_ms: START_MS + 12 * DAY_MS });
+    expect(totals).toMatchObject({ requests: 6, latency_ms: latency });
+    expect(buckets.slice(0, 2)).toMatchObject([
+      { requests: 5, latency_ms: latency },
+      { requests: 1, latency_ms: null },
+    ]);
+  });
+
   test('a day that was rolled up counts at its noon, and has no latencies', async () => {
     await write(happened(1), happened(2, { kind: 'failed' }), happened(DAY_MS), happened(0, { key: 5 }));
     await rollUp(START_MS + DAY_MS);

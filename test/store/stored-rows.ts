@@ -68,18 +68,3 @@ export async function insertIntoPostgres(executor: Executor, rows: StoredRows): 
     }
   });
 }
-
-/** Every such row of a SQLite database. */
-export function storedRows(db: Db): Required<StoredRows> {
-  return {
-    organizations: db.select().from(sqlite.organizations).all(),
-    projects: db.select().from(sqlite.projects).all(),
-    apiKeys: db.select().from(sqlite.apiKeys).all(),
-    payments: db.select().from(sqlite.payments).all(),
-    ledgerEntries: db.select().from(sqlite.ledgerEntries).orderBy(sqlite.ledgerEntries.id).all(),
-    usageRecords: db.select().from(sqlite.usageRecords).all(),
-    ledgerDays: db.select().from(sqlite.ledgerDays).all(),
-    usageDays: db.select().from(sqlite.usageDays).all(),
-    auditCheckpoints: db.select().from(sqlite.auditCheckpoints).all(),
-  };
-}

@@ -34,8 +34,9 @@ export function helpOf(command: Command, width?: number): string {
 /** Options with the same text in so many commands are said once. */
 const SHARED_BY = 50;
 const UNBROKEN = 100_000;
-/** The part of a help about settings without a flag, which `serve` has in full. */
+/** The part of a help about settings without a flag: `serve` has its own in full, and those of the client are here. */
 const WITHOUT_FLAG = /^Only by variable or file/;
+const WITH_FLAGLESS: readonly string[] = ['serve', 'decide', 'mcp'];
 
 /** Returns the document, in Markdown. */
 export function commandReference(): string {
@@ -87,7 +88,7 @@ function section(
     '',
     '```text',
     `tds ${words} ${command.usage()}`,
-    ...afterOptions(command, words === 'serve'),
+    ...afterOptions(command, WITH_FLAGLESS.includes(words)),
     '```',
     ...argumentTable(command.registeredArguments),
     ...(described.length === 0 ? [] : ['', ...optionTable(described)]),

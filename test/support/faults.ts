@@ -51,6 +51,12 @@ export class Gate {
     await this.#opened.promise;
   }
 
+  /** Does work behind the gate. */
+  readonly hold: Around = async (run) => {
+    await this.pass();
+    return await run();
+  };
+
   /** Resolves when the work has come to the gate. */
   get reached(): Promise<void> {
     return this.#reached.promise;

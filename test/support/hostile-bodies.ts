@@ -1,7 +1,9 @@
+import { strongTuning } from '../tuning/strong-tuning.ts';
 import { collidingTexts } from './colliding-texts.ts';
+import type { OtherRequest } from './hostile-service.ts';
 
 /** Bytes of every body here, nearly the most that is read. */
-export const BODY_BYTES = 1_000_000;
+const BODY_BYTES = 1_000_000;
 
 /** Questions and options, or levels, at most. */
 const QUESTIONS = 64;
@@ -77,6 +79,61 @@ function filled({ kind, piece }: Content, bytes: number, start = 0): string {
   const text = pieces.join('');
   return piece(0) === '7' ? text : `"${text}"`;
 }
+
+/** Numbers, as an ordinary tuning is full of. */
+export const NUMBERS: Content = { kind: 'items', piece: (index) => String(Math.sin(index)) };
+
+/** The most bytes of a change of the console, and characters of a message to agents, less those around the content. */
+const SMALL_ROOM = 65_000;
+
+const [HEADER = '', LINE = '', ...OTHER_LINES] = strongTuning({
+  weights_sha256: 'f'.repeat(64),
+  profile: 'other',
+}).split('\n');
+
+/** `content` as the members of an object, or as one of them. */
+function objectOf(content: Content, bytes: number): string {
+  const value = filled(content, bytes);
+  return content.kind === 'members' ? value : `{"a":${value}}`;
+}
+
+const tuningOf = (...lines: readonly string[]) => [...lines, ...OTHER_LINES].join('\n');
+
+/** Where other bodies than those of `/v1` can be full of it. */
+export const OTHER_PLACES: Readonly<
+  Record<string, (content: Content, own_models_path: string) => OtherRequest>
+> = {
+  'a sign-in': (content) => ({
+    path: '/console/api/sign-in',
+    sender: 'stranger',
+    body: objectOf(content, SMALL_ROOM),
+  }),
+  'a message of an agent': (content) => ({
+    path: '/mcp',
+    sender: 'key',
+    body: `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":${objectOf(content, SMALL_ROOM)}}`,
+  }),
+  'the first line of a tuning': (content, path) => ({
+    path: `${path}?name=tuned`,
+    sender: 'owner',
+    body: tuningOf(HEADER.replace('"profile":"other"', `"profile":${filled(content, ROOM)}`), LINE),
+  }),
+  'a line of a tuning': (content, path) => ({
+    path: `${path}?name=tuned`,
+    sender: 'owner',
+    body: tuningOf(HEADER, LINE.replace('"words":null', `"words":${filled(content, ROOM)}`)),
+  }),
+  'a question of a tuning': (content, path) => ({
+    path: `${path}?name=tuned`,
+    sender: 'owner',
+    body: tuningOf(HEADER, LINE.replace('"question":{', `"question":{"extra":${filled(content, ROOM)},`)),
+  }),
+};
+
+/** As many cookies as the head of a request has room for. */
+export const COLLIDING_COOKIES = collidingTexts(938)
+  .map((name) => `${name}=`)
+  .join('; ');
 
 function body(state: string, questions: string, more = ''): string {
   return `{"model":"decision-1",${more}"state":${state},"questions":${questions}}`;

@@ -19,9 +19,11 @@ export function allMetrics(): readonly MetricFamily[] {
     problems: { counts: noProblems },
     readiness: { failing: nobody },
     databaseState: nobody,
+    unresolvedEvents: nobody,
     now_ms: nobody,
   });
   metrics.watchServer(nobody);
+  metrics.watchCertificate(nobody);
   metrics.watchBackups(nobody);
   metrics.close();
   return metrics.families;
@@ -40,8 +42,8 @@ export function metricsReference(): string {
     '',
     'Written by `bun test/support/metrics-reference.ts`. `--metrics-port` exports them for Prometheus at `/metrics`. A histogram has',
     'also `_bucket`, `_sum` and `_count`. No label holds what a client wrote, or the id of a customer: a value is one of few words,',
-    "a path of the API, or a name that the operator gave. Only the id of an organization's own model has the organization's and the",
-    'name that it chose. `tds install --prometheus` writes alerts on them, `--grafana` a dashboard.',
+    "a path of the API, or a name that the operator gave. Organizations' own models are all `own`, but at `tds_answer_drift_index`,",
+    'which has their ids while they are there. `tds install --prometheus` writes alerts on them, `--grafana` a dashboard.',
     '',
     '| metric | type | labels | what it is |',
     '|---|---|---|---|',

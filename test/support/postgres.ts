@@ -40,7 +40,7 @@ const SETTINGS = {
 };
 
 /** The folder of PostgreSQL's programs, of the newest version; null where the server is not installed. */
-export function postgresPrograms(): string | null {
+function postgresPrograms(): string | null {
   const versions = existsSync(DEBIAN_FOLDER) ? readdirSync(DEBIAN_FOLDER) : [];
   const [newest] = versions
     .sort((left, right) => Number(right) - Number(left))

@@ -39,6 +39,28 @@ export function post(
   });
 }
 
+/** A message of the Model Context Protocol that calls a tool. */
+export function toolCall(name: string, given: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } });
+}
+
+/** Calls a tool by one message over HTTP. */
+export function callTool(
+  service: Pick<TestService, 'fetch'>,
+  key: string,
+  ...[name, given]: Parameters<typeof toolCall>
+): Promise<Response> {
+  return service.fetch('/mcp', {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: toolCall(name, given),
+  });
+}
+
 /** Asks one yes/no question about the record of `SMALL_REQUEST`, or whatever else is given. */
 export function ask(
   service: Pick<TestService, 'fetch'>,

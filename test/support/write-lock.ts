@@ -3,7 +3,7 @@ import { join } from 'node:path';
 const HOLDER = join(import.meta.dir, 'write-lock-child.ts');
 
 /** The database's write lock in the hands of another process. */
-export interface HeldWriteLock {
+interface HeldWriteLock {
   /** Ends the other process's transaction; resolves when the lock is free. */
   release(): Promise<void>;
 }

@@ -15,7 +15,7 @@ export function choiceOf(ids: readonly string[]): ChoiceQuestion {
 }
 
 /** A class drawn by probabilities. */
-export function drawnClass(probabilities: readonly number[], random: Random): number {
+function drawnClass(probabilities: readonly number[], random: Random): number {
   let left = random();
   const found = probabilities.findIndex((probability) => {
     left -= probability;

@@ -5,11 +5,11 @@ import { runAudit } from '../../db/sqlite/audit.ts';
 import { connectDatabase } from '../../db/sqlite/connection.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { addOpenModel } from '../../src/catalog/changes.ts';
-import { temporaryDirectory } from '../accounts/support.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { booksOf, closeAudited } from '../support/money.ts';
 import { ask, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(3 * MODEL_TEST_TIMEOUT_MS);
 

@@ -8,7 +8,7 @@ import { bundlePath } from '../../native/addon/llama-sources.ts';
 const Release = Type.Object({ release: Type.String({ pattern: '^[\\w.-]+$' }) });
 
 /** The release of llama.cpp that node-llama-cpp has its source of. */
-export function bundledRelease(): string {
+function bundledRelease(): string {
   const file = join(dirname(bundlePath()), 'binariesGithubRelease.json');
   return Value.Parse(Release, JSON.parse(readFileSync(file, 'utf8'))).release;
 }

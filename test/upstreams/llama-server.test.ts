@@ -12,9 +12,9 @@ import { verifyWeights } from '../../native/weights.ts';
 import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
 import type { UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
-import { temporaryDirectory } from '../native/support/models.ts';
 import { VECTORS, vectorInput } from '../native/support/vectors.ts';
 import { widened } from '../native/support/widen.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { llamaServerProgram, type RunningLlamaServer, startLlamaServer } from './llama-server-process.ts';
 import { distanceOf, probabilitiesOf, requestOf, tokenPool, withoutMarkers } from './token-models.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type DecisionInput, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../../src/scheduling/model-scheduler.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/lifecycle.ts';
-import type { UpstreamPool } from '../../src/store/catalog-records.ts';
+import type { UpstreamCalibration, UpstreamPool } from '../../src/store/catalog-records.ts';
 import { UpstreamFailed } from '../../src/upstreams/upstream-failed.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
@@ -458,14 +458,21 @@ describe('what a client is told', () => {
     expect(await failing()).toBeInstanceOf(ModelUnavailable);
   });
 
-  test('and the operator, where the only member is busy: that the model is ready, as with a full queue', async () => {
-    const one = await member();
-    const { ask, failing, model } = world([one]);
-    await ask();
-    one.behaviour = answering(429, '{}', { 'retry-after': '9' });
-    expect(await failing()).toMatchObject({ name: 'QueueFull', retry_after_s: 9 });
-    expect(model.status()).toEqual({ state: 'ready', load_error: undefined });
-  });
+  test.each([429, 502])(
+    'and the operator, where the only member is busy (%d): that the model is ready, as with a full queue',
+    async (status) => {
+      const one = await member();
+      const { ask, failing, model, time } = world([one]);
+      await ask();
+      one.behaviour = answering(status, '{}', { 'retry-after': '9' });
+      for (let request = 0; request < 3; request++) {
+        expect(await failing()).toMatchObject({ name: 'QueueFull', retry_after_s: 9 });
+        time.advance(9_000);
+      }
+      expect(model.status()).toEqual({ state: 'ready', load_error: undefined });
+      expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 0 }]);
+    },
+  );
 
   test('and the operator, where the only member was always busy: that the model is loading, until it has been tried', async () => {
     const one = await member(answering(429, '{}', { 'retry-after': '2' }));
@@ -618,6 +625,65 @@ describe('a member that is drained', () => {
     expect(await failing()).toBeInstanceOf(ModelUnavailable);
     time.advance(1_000);
     expect((await ask()).input_tokens).toBe(7);
+  });
+});
+
+describe('the model of a member', () => {
+  const listing = (...data: readonly object[]) => answering(200, JSON.stringify({ data }));
+  const measured = async (one: TestMember) => {
+    const { model } = world([one]);
+    return (await model.measure(await model.plan(INPUT), { scope: 'test' })).fingerprint;
+  };
+  const calibrationFor = (fingerprint: string | null): UpstreamCalibration => {
+    const buckets = [{ most_options: 255, temperature: 2 }];
+    const temperatures = { noul: 2, choice: buckets, score: buckets };
+    const fitted = { cases_sha256: '0'.repeat(64), records: 1, questions: 1 };
+    return {
+      fingerprint: fingerprint ?? '',
+      temperatures: { fast: temperatures, consistent: temperatures },
+      fitted_on: { fast: fitted, consistent: fitted },
+    };
+  };
+
+  test('is the one that its answers name, whatever else its list has', async () => {
+    const one = await member();
+    const other = { id: 'other', version: 1 };
+    one.onList = listing(other);
+    const alone = await measured(one);
+    one.onList = listing({ id: 'alpha', version: 1 }, other);
+    expect(await measured(one)).toBe(alone);
+    one.onList = listing({ id: 'alpha', version: 1 }, { ...other, version: 2 });
+    expect(await measured(one)).not.toBe(alone);
+  });
+
+  test('is known for an answer that comes while the member is on trial again', async () => {
+    const one = await member();
+    const { ask, failing, model, problems } = world([one]);
+    const [[plain = Number.NaN] = []] = (await ask()).scores;
+    model.setCalibration(calibrationFor(await measured(one)));
+    const held: (() => void)[] = [];
+    one.behaviour = (_received, response) => {
+      held.push(() => void response.end(YES));
+    };
+    const slow = ask();
+    await until(() => held.length === 1);
+    one.behaviour = (received, response, forward) =>
+      (received.body.includes(RECORD) ? answering(500, '{}') : hanging)(received, response, forward);
+    for (let request = 0; request < 3; request++) await failing();
+    await until(() => one.received.at(-1)?.body.includes(RECORD) === false);
+    held[0]?.();
+    expect((await slow).scores).toEqual([[expect.closeTo(plain / 2, 9)]]);
+    expect(problems).toEqual([]);
+  });
+
+  test('that is unknown leaves answers without calibration, which is told once', async () => {
+    const one = await member();
+    one.onList = answering(500, '{}');
+    const { ask, problems } = world([one], { calibration: calibrationFor('1'.repeat(64)) });
+    for (let request = 0; request < 2; request++) expect((await ask()).input_tokens).toBe(7);
+    expect(problems).toMatchObject([
+      { message: expect.stringContaining('do not say which model they have') },
+    ]);
   });
 });
 

@@ -64,7 +64,9 @@ const changed = (list: object, from: string | number, to: string | number) =>
 test('are the context and what tells models apart, and no time or place', () => {
   const llama = serverFacts(JSON.stringify(LLAMA_SERVER), null);
   expect(llama.context_tokens).toBe(2_048);
-  expect(serverFacts(changed(LLAMA_SERVER, 1_795_380_263, 7), 'kev-latest')).toEqual(llama);
+  const named = serverFacts(JSON.stringify(LLAMA_SERVER), 'kev-latest');
+  expect(named).toEqual({ ...llama, named: [] });
+  expect(serverFacts(changed(LLAMA_SERVER, 1_795_380_263, 7), 'kev-latest')).toEqual(named);
   expect(serverFacts(changed(LLAMA_SERVER, '"n_ctx":2048', '"n_ctx":4096'), null).model).toBe(llama.model);
   expect(serverFacts(changed(LLAMA_SERVER, 84_953_664, 84_953_665), null).model).not.toBe(llama.model);
   expect(serverFacts(changed(LLAMA_SERVER, 'Q8_0', 'Q4_0'), null).model).not.toBe(llama.model);

@@ -60,6 +60,7 @@ const VLLM_ASKED: readonly Question[] = [
 const VLLM_ANSWER =
   '{"id":"decision-857494d30f84ed7d","object":"structured_decision","created":1795403248,"model":"tiny","answers":{"q1":{"type":"noul","noul":0.4460419988256638,"probabilities":{"yes":0.4460419988256638,"no":0.5539580011743361},"confidence":2.4130468679012827e-05},"q2":{"type":"choice","choice":"b","probabilities":{"a":0.4527568477125384,"b":0.5472431522874617},"confidence":2.0906793554274825e-05},"q3":{"type":"score","score":0.9763510044531414,"legend":{"0":"not","1":"soon","2":"now"},"probabilities":{"0":0.3613600228351805,"1":0.30092894987649765,"2":0.33771102728832186},"confidence":2.2183543659718448e-05}},"usage":{"input_tokens":174,"output_tokens":3},"diagnostics":{"q1":{"label_mass":4.3560104967991476e-05,"argmax_is_label":false},"q2":{"label_mass":3.8203846803536946e-05,"argmax_is_label":false},"q3":{"label_mass":6.138903657817334e-05,"argmax_is_label":false}}}';
 
+const NOUL = { type: 'noul', instructions: 'on?', yes: undefined, no: undefined } as const;
 const ask = (asked: Question) => ({ question: asked, threshold: null });
 const idOf = (index: number) => `q${index + 1}`;
 
@@ -86,15 +87,30 @@ describe('an answer', () => {
   });
 
   test('with a plain probability of yes is committed as our own answers are', () => {
-    const asked = { type: 'noul', instructions: 'on?', yes: undefined, no: undefined } as const;
     const noul = (probability: number) => {
       const body = { answers: { q1: { type: 'noul', noul: probability } } };
-      return answerFrom(ask(asked), readAnswer(JSON.stringify(body), [asked]).scores[0] ?? []);
+      return answerFrom(ask(NOUL), readAnswer(JSON.stringify(body), [NOUL]).scores[0] ?? []);
     };
     expect(noul(0)).toEqual({ type: 'noul', noul: 0 });
     expect(noul(0.25)).toEqual({ type: 'noul', noul: 0.0995 });
     expect(noul(0.5)).toEqual({ type: 'noul', noul: 0.801 });
     expect(noul(1)).toEqual({ type: 'noul', noul: 1 });
+  });
+
+  test('that is certain has finite scores, which say the same', () => {
+    const ids = Array.from({ length: 255 }, (_, index) => `o${index}`);
+    const options = ids.map((id) => ({ id, description: null }));
+    const asked = { type: 'choice', instructions: 'Which?', options } as const;
+    const probabilities = Object.fromEntries(ids.map((id, index) => [id, index === 0 ? 1 : 0]));
+    const body = { answers: { q1: { type: 'choice', choice: 'o0', probabilities } } };
+    const [scores = []] = readAnswer(JSON.stringify(body), [asked]).scores;
+    expect(scores.every(Number.isFinite)).toBe(true);
+    expect(JSON.parse(writeJson(answerFrom(ask(asked), scores)))).toMatchObject({
+      choice: 'o0',
+      probabilities,
+    });
+    const sure = { answers: { q1: { type: 'noul', noul: 1 } } };
+    expect(readAnswer(JSON.stringify(sure), [NOUL]).scores.flat().every(Number.isFinite)).toBe(true);
   });
 
   test('of vLLM has the probabilities that it says', () => {
@@ -123,7 +139,6 @@ describe('an answer', () => {
     ],
   } as const;
   const SCORE = { type: 'score', instructions: undefined, levels: ['low', 'high'] } as const;
-  const NOUL = { type: 'noul', instructions: undefined, yes: undefined, no: undefined } as const;
   const good = { type: 'choice', choice: 'a', probabilities: { a: 0.75, b: 0.25 } };
   const level = { type: 'score', score: 0.25, probabilities: { 0: 0.75, 1: 0.25 } };
 

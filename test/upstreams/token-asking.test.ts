@@ -13,7 +13,8 @@ import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/lifecy
 import type { UpstreamCalibration, UpstreamPool, UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel, type UpstreamOptions } from '../../src/upstreams/upstream-model.ts';
 import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';
-import { CHATML, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../native/support/models.ts';
+import { CHATML, loadOnCpu, TINY_CHAT } from '../native/support/models.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { answering, type Behaviour, hanging, ManualTime, TestMember, until } from './support.ts';
 import { distanceOf, probabilitiesOf, requestOf, tokenPool } from './token-models.ts';
 import {
@@ -409,13 +410,11 @@ describe('a calibration', () => {
         plain.scores.flat().map((score) => expect.closeTo(score / temperature, 4)),
       );
       if (what === 'the list of models') {
-        let lists = 0;
-        one.onList = (...request) => {
-          lists += 1;
-          return answering(200, LIST.replace('"n_params":7', '"n_params":8'))(...request);
-        };
+        one.onList = answering(200, LIST.replace('"n_params":7', '"n_params":8'));
         time.advance(5_000);
-        await until(() => lists > 0);
+        // A request during the change would be answered by both models, which is told in other words.
+        const now = async () => (await model.measure(await model.plan(input), { scope: 'org' })).fingerprint;
+        await until(async () => (await now()) !== fingerprint);
       } else {
         one.behaviour = asOpenai(served, chosenTokens, { names_ids: true, system_fingerprint: 'two' });
       }

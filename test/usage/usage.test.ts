@@ -5,7 +5,7 @@ import { apiKeys, projects } from '../../db/sqlite/schema.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
 import type { UsageFilter } from '../../src/store/usage-records.ts';
-import { exportUsage } from '../../src/usage/export.ts';
+import { type ExportBounds, exportUsage } from '../../src/usage/export.ts';
 import { usedLimits } from '../../src/usage/used-limits.ts';
 import { type Account, addAccount, TemporaryDatabase, usageOf } from '../ledger/support.ts';
 
@@ -26,10 +26,10 @@ class Setup extends TemporaryDatabase {
     });
   }
 
-  async lines(filter: Partial<UsageFilter> = {}, rows_max?: number): Promise<string[]> {
+  async lines(filter: Partial<UsageFilter> = {}, bounds: ExportBounds = {}): Promise<string[]> {
     const { organization_id } = this.account;
     let text = '';
-    for await (const piece of exportUsage(this.store.usage, { organization_id, ...filter }, rows_max)) {
+    for await (const piece of exportUsage(this.store.usage, { organization_id, ...filter }, bounds)) {
       expect(piece).toEndWith('\r\n');
       text += piece;
     }
@@ -61,11 +61,18 @@ test('every row is there once, newest first, however many pages they take', asyn
   expect(lines.map(requestOf)).toEqual(expected);
 });
 
-test('an export stops at its most rows, keeping the newest', async () => {
+test('an export stops at its most rows, keeping the newest, and says from where on older ones are left', async () => {
   using setup = new Setup();
   setup.record(1_200);
-  const [, ...lines] = await setup.lines({}, 1_001);
+  const cuts: number[] = [];
+  const onCut = (last_ms: number) => cuts.push(last_ms);
+  const [, ...lines] = await setup.lines({}, { rows_max: 1_001, onCut });
   expect([lines.length, requestOf(lines.at(-1) ?? '')]).toEqual([1_001, 'req_key_acme_000199']);
+  const [last_ms = 0] = cuts;
+  const [, ...rest] = await setup.lines({ to_ms: last_ms + 1 }, { rows_max: 500, onCut });
+  expect(new Set([...lines, ...rest]).size).toBe(1_200);
+  await setup.lines({}, { rows_max: 1_200, onCut });
+  expect(cuts).toHaveLength(1);
 });
 
 test('requests that end while the export runs neither repeat nor move its rows', async () => {

@@ -120,9 +120,6 @@ struct EventWriter {
         instance->context_tokens = facts.context_tokens;
         return set_string(env, object, "device", facts.device) &&
                set_number(env, object, "context_tokens", facts.context_tokens) &&
-               set_number(env, object, "small_plan_cells", facts.small_plans.plan_cells) &&
-               set_number(env, object, "cell_multiple", facts.small_plans.cell_multiple) &&
-               set_number(env, object, "wave_cells", facts.small_plans.wave_cells) &&
                set_number(env, object, "decoder_tokens", facts.decoder_tokens);
     }
 
@@ -333,30 +330,49 @@ napi_value open_tokenizer(napi_env env, napi_callback_info info) {
     });
 }
 
+/** Reads a packed plan. Returns false when it is malformed, and a JavaScript exception is pending. */
+bool get_plan(napi_env env, napi_value value, const Instance & instance, tds::Plan & plan) {
+    const int32_t * packed = nullptr;
+    size_t length = 0;
+    if (!get_numbers(env, value, packed, length)) return false;
+    const std::string fault = tds::unpack_plan(packed, length, instance.vocabulary, instance.context_tokens, plan);
+    if (!fault.empty()) throw_error(env, fault.c_str());
+    return fault.empty();
+}
+
+/** Returns a text for JavaScript; null when a JavaScript exception is pending. */
+napi_value text_of(napi_env env, const char * text) {
+    napi_value value;
+    return check(env, napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &value)) ? value : nullptr;
+}
+
+/** decoderOf(evaluator, packed plan): "small" or "large". Throws on a malformed plan. */
+napi_value decoder_of(napi_env env, napi_callback_info info) {
+    napi_value values[2];
+    Instance * instance = arguments(env, info, values);
+    if (!instance) return nullptr;
+    size_t decoder = 0;
+    if (instance->evaluator && instance->is_loaded) {
+        tds::Plan plan;
+        if (!get_plan(env, values[1], *instance, plan)) return nullptr;
+        decoder = instance->evaluator->decoder_of(plan);
+    }
+    return text_of(env, decoder == 0 ? "small" : "large");
+}
+
 /** submit(evaluator, id, scope, packed plan): "accepted", "overloaded" or "closed". Throws on a malformed plan. */
 napi_value submit(napi_env env, napi_callback_info info) {
     napi_value values[4];
     auto task = std::make_unique<Task>();
     Instance * instance = arguments(env, info, values, task->id);
-    const int32_t * packed = nullptr;
-    size_t length = 0;
-    if (!instance || !get_string(env, values[2], task->scope) || !get_numbers(env, values[3], packed, length)) {
-        return nullptr;
-    }
+    if (!instance || !get_string(env, values[2], task->scope)) return nullptr;
     Submission submission = Submission::closed;
     if (instance->evaluator && instance->is_loaded) {
-        const std::string fault = tds::unpack_plan(packed, length, instance->vocabulary,
-                                                   instance->context_tokens, task->plan);
-        if (!fault.empty()) {
-            throw_error(env, fault.c_str());
-            return nullptr;
-        }
+        if (!get_plan(env, values[3], *instance, task->plan)) return nullptr;
         submission = instance->evaluator->submit(std::move(task));
     }
     if (submission == Submission::accepted) add_pending(env, instance);
-    napi_value name;
-    const napi_status status = napi_create_string_utf8(env, submission_name(submission), NAPI_AUTO_LENGTH, &name);
-    return check(env, status) ? name : nullptr;
+    return text_of(env, submission_name(submission));
 }
 
 /** cancel(evaluator, id) */
@@ -406,7 +422,7 @@ napi_value stats(napi_env env, napi_callback_info info) {
     if (!set_number(env, object, "decodes", number(counters.decodes)) ||
         !set_number(env, object, "threads", number(counters.threads)) ||
         !set_number(env, object, "decoded_tokens", number(counters.decoded_tokens)) ||
-        !set_number(env, object, "filler_tokens", number(counters.filler_tokens)) ||
+        !set_number(env, object, "padding_tokens", number(counters.padding_tokens)) ||
         !set_number(env, object, "reused_tokens", number(counters.reused_tokens)) ||
         !set_number(env, object, "kept_prefix_bytes", number(counters.kept_prefix_bytes)) ||
         !set_number(env, object, "kv_cache_bytes", number(counters.kv_cache_bytes)) ||
@@ -449,6 +465,7 @@ napi_value initialize(napi_env env, napi_value exports) {
     const napi_property_descriptor functions[] = {
         {"inspect", nullptr, guarded<inspect>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"open", nullptr, guarded<open_evaluator>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
+        {"decoderOf", nullptr, guarded<decoder_of>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"submit", nullptr, guarded<submit>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"cancel", nullptr, guarded<cancel>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},
         {"openTokenizer", nullptr, guarded<open_tokenizer>, nullptr, nullptr, nullptr, napi_enumerable, nullptr},

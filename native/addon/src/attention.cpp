@@ -1,6 +1,6 @@
 #include "attention.hpp"
 
-#include "attention_kernel.hpp"
+#include "attention_memory.hpp"
 
 namespace tds {
 

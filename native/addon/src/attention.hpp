@@ -19,7 +19,7 @@ namespace tds {
  */
 namespace attention {
 
-/** Rows (queries of one head) that are computed together, and KV cells of a tile. */
+/** Rows (queries of one head) that are computed together, and KV cells of a tile. `Worker` needs both as they are. */
 constexpr size_t ROWS = 64;
 constexpr size_t CELLS = 64;
 /** The largest head size, and the largest number of heads that share keys and values. */

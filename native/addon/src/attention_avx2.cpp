@@ -1,4 +1,4 @@
-#include "attention_kernel.hpp"
+#include "attention_memory.hpp"
 
 #if defined(__x86_64__)
 

@@ -7,13 +7,14 @@
 #include <cstring>
 #include <limits>
 
-#include "attention_kernel.hpp"
+#include "attention_memory.hpp"
 #include "memory.hpp"
 
 /**
- * The computation of a piece, written once for registers of any width. A file that includes this defines before it
+ * The computation of a piece, written once for the kinds of x86 registers. A file that includes this defines before it
  * TDS_TARGET, the attribute that names its instructions, and gives `Worker` its `Lanes`: the operations on a register.
- * All lanes are computed alike and in the same order, so a result has the same bits in registers of any width.
+ * All lanes are computed alike and in the same order, so a result has the same bits by any of them. Queries, keys and
+ * values are converted in registers of AVX2 (`eight`), which all these CPUs have.
  */
 
 namespace tds {
@@ -21,6 +22,8 @@ namespace tds {
 namespace attention {
 
 namespace {
+
+static_assert(ROWS == 64 && CELLS == 64, "what rows see of cells is transposed as a square of 64-bit words");
 
 /** Transposes a square of bits: bit `c` of word `r` becomes bit `r` of word `c`. */
 void transpose(uint64_t (&bits)[64]) {

@@ -19,7 +19,8 @@ struct BackendOptions {
 
 /**
  * The mutex to hold while backends are loaded or looked up, and while contexts are created. ggml's registry and
- * llama.cpp's log are shared by the whole process, and have no lock.
+ * llama.cpp's log are shared by the whole process, and have no lock. It does not hold off node-llama-cpp, which
+ * `native/evaluators/` never lets load meanwhile.
  */
 std::mutex & backends_mutex();
 

@@ -75,15 +75,15 @@ int ComputeThreads::choose() {
     return count_;
 }
 
-ComputeThreads::Turn::Turn(ComputeThreads & threads, bool may_be_most)
+ComputeThreads::Lease::Lease(ComputeThreads & threads, bool may_be_most)
     : threads_(threads), count_(may_be_most ? threads.choose() : threads.options_.fewest) {
     // The threads of two models on all cores would wait for each other.
     if (decoding++ > 0) count_ = threads.options_.fewest;
 }
 
-ComputeThreads::Turn::~Turn() { decoding--; }
+ComputeThreads::Lease::~Lease() { decoding--; }
 
-ggml_threadpool_t ComputeThreads::Turn::pool() const {
+ggml_threadpool_t ComputeThreads::Lease::pool() const {
     return count_ == threads_.options_.fewest ? threads_.fewest_.get() : threads_.most_.get();
 }
 

@@ -36,13 +36,13 @@ class ComputeThreads {
     int most() const { return options_.most; }
 
     /** The threads of one decode, from before it until after it. */
-    class Turn {
+    class Lease {
       public:
         /** The fewest threads, unless the bits of the decode do not depend on their number. */
-        Turn(ComputeThreads & threads, bool may_be_most);
-        ~Turn();
-        Turn(const Turn &) = delete;
-        Turn & operator=(const Turn &) = delete;
+        Lease(ComputeThreads & threads, bool may_be_most);
+        ~Lease();
+        Lease(const Lease &) = delete;
+        Lease & operator=(const Lease &) = delete;
 
         int count() const { return count_; }
         /** Returns null for one thread. */

@@ -10,6 +10,9 @@
 
 namespace tds {
 
+/** ggml's CPU attention computes fewer rows by another kernel, with other bits. */
+constexpr uint32_t GGML_ROWS_MIN = 64;
+
 /** A read of a batch: its task, and the token of the batch after which logits are read. */
 struct BatchRead {
     Task * task;
@@ -34,9 +37,9 @@ class DecodeBatch {
     /** Adds a read of the token that is added next. */
     void add_read(Task & task, const Read & read);
     /**
-     * Fills the batch up to `minimum` tokens, and to two outputs if it has one (`KernelBackend::COLUMNS_MIN`). ggml uses
-     * other kernels, with other bits, for small batches: its CPU attention below 64 rows, its product for one row.
-     * Returns how many tokens were added.
+     * Fills the batch up to `minimum` tokens, and to two outputs if it has one. ggml uses other kernels, with other
+     * bits, for small batches: its CPU attention below `GGML_ROWS_MIN` rows, its product below
+     * `KernelBackend::COLUMNS_MIN` columns. Returns how many tokens were added.
      */
     size_t add_padding(size_t minimum, llama_seq_id sequence);
 

@@ -10,11 +10,14 @@ namespace {
 /** The largest number of branches of a plan that are evaluated at once. */
 constexpr uint32_t WAVE_BRANCHES = 64;
 
+/** The sequences whose state llama.cpp can save, 0 the first. It asserts that a context may have as many outputs. */
+constexpr uint32_t SAVED_SEQUENCES = 16;
+
 /** llama.cpp keeps room for the whole vocabulary for each output, even when it is not computed. */
 uint32_t outputs_limit(const llama_model * model) {
     constexpr uint32_t output_bytes = 32u << 20;
     const auto vocabulary = static_cast<uint32_t>(llama_vocab_n_tokens(llama_model_get_vocab(model)));
-    return std::clamp<uint32_t>(output_bytes / (vocabulary * sizeof(float)), 16, 128);
+    return std::clamp<uint32_t>(output_bytes / (vocabulary * sizeof(float)), SAVED_SEQUENCES, 128);
 }
 
 }  // namespace
@@ -35,7 +38,8 @@ Decoder::Context Decoder::create_context() {
     params.n_ctx = options_.cells;
     params.n_batch = options_.batch_tokens;
     params.n_ubatch = options_.batch_tokens;
-    params.n_seq_max = 16;
+    // Batches may have more sequences: a unified cache takes all that llama.cpp has, `llama_max_parallel_sequences`.
+    params.n_seq_max = SAVED_SEQUENCES;
     params.n_outputs_max = outputs_limit_;
     params.kv_unified = true;
     params.flash_attn_type = shared_.on_gpu ? LLAMA_FLASH_ATTN_TYPE_AUTO : LLAMA_FLASH_ATTN_TYPE_ENABLED;
@@ -49,6 +53,8 @@ Decoder::Context Decoder::create_context() {
     readout_.observe(params);
     Context context(llama_init_from_model(shared_.model, params), llama_free);
     if (!context) throw std::runtime_error("the context could not be created: give it fewer tokens or more memory");
+    // Encoders and diffusion models have none: a branch would not see its prefix.
+    if (!llama_get_memory(context.get())) throw std::runtime_error("this kind of model keeps no cache of a record");
     return context;
 }
 
@@ -64,7 +70,7 @@ void Decoder::warm_up() {
     const size_t own = shared_.kernels ? shared_.kernels->computed() - computed : 0;
     // Our kernels compute each row by itself, whatever the number of rows and of threads.
     has_fixed_bits_ = !shared_.on_gpu && readout_.stops_at_hidden() && own == readout_.size_dependent_operations();
-    if (!shared_.on_gpu) minimum_tokens_ = has_fixed_bits_ ? KernelBackend::COLUMNS_MIN : TILE_CELLS;
+    if (!shared_.on_gpu) minimum_tokens_ = has_fixed_bits_ ? KernelBackend::COLUMNS_MIN : GGML_ROWS_MIN;
     cells_.learn_reservations();
 }
 
@@ -160,7 +166,7 @@ bool Decoder::decode() {
     // The batch is cleared, because it points to plans that may be gone before the next one.
     const std::unique_ptr<DecodeBatch, void (*)(DecodeBatch *)> cleared(&batch_, [](DecodeBatch * it) { it->clear(); });
     count_batch();
-    shared_.counters->filler_tokens += batch_.add_padding(minimum_tokens_, cells_.padding_sequence());
+    shared_.counters->padding_tokens += batch_.add_padding(minimum_tokens_, cells_.padding_sequence());
     const bool has_fault = options_.fault_token >= 0 && batch_.has_token(options_.fault_token);
     if (has_fault || !compute()) return false;
     if (!readout_.has_states(batch_.output_count())) return false;
@@ -181,11 +187,11 @@ void Decoder::count_batch() const {
 }
 
 bool Decoder::compute() {
-    const ComputeThreads::Turn turn(*shared_.threads, has_fixed_bits_);
-    llama_set_n_threads(context_.get(), turn.count(), turn.count());
-    llama_attach_threadpool(context_.get(), turn.pool(), turn.pool());
-    if (shared_.kernels) shared_.kernels->set_threads(turn.count(), turn.pool());
-    shared_.counters->threads = static_cast<uint64_t>(turn.count());
+    const ComputeThreads::Lease lease(*shared_.threads, has_fixed_bits_);
+    llama_set_n_threads(context_.get(), lease.count(), lease.count());
+    llama_attach_threadpool(context_.get(), lease.pool(), lease.pool());
+    if (shared_.kernels) shared_.kernels->set_threads(lease.count(), lease.pool());
+    shared_.counters->threads = static_cast<uint64_t>(lease.count());
     if (llama_decode(context_.get(), batch_.view()) != 0) return false;
     llama_synchronize(context_.get());
     return true;

@@ -73,10 +73,9 @@ class Decoder {
     bool idle() const { return plans_.empty(); }
     /** As `Readout::device`. */
     ggml_backend_dev_t device() const { return readout_.device(); }
-    PlanLimits limits() const { return cells_.limits(); }
     /** Bytes of its KV cells. */
     size_t cache_bytes() const { return cells_.bytes(); }
-    /** Returns true if the plan fits an empty cache. */
+    /** Returns true if the plan fits an empty cache. Any thread. */
     bool fits(const Plan & plan) const { return cells_.fits(plan); }
     /** Returns true if another plan is wanted and this one has room now. */
     bool can_start(const Task & task) const;

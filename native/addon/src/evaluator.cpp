@@ -25,10 +25,14 @@ Submission Evaluator::submit(std::unique_ptr<Task> task) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (closing_) return Submission::closed;
     if (waiting_count() >= options_.queue_limit) return Submission::overloaded;
-    const size_t decoder = model_ ? model_->decoder_of(task->plan) : 0;
-    queues_[decoder].push_back(std::move(task));
+    queues_[queue_of(task->plan)].push_back(std::move(task));
     changed_.notify_one();
     return Submission::accepted;
+}
+
+size_t Evaluator::decoder_of(const Plan & plan) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return queue_of(plan);
 }
 
 std::unique_ptr<Task> Evaluator::take_waiting(uint64_t id) {

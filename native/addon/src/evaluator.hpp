@@ -48,6 +48,8 @@ class Evaluator {
 
     /** Any thread. `on_done` gets every accepted task exactly once. */
     Submission submit(std::unique_ptr<Task> task);
+    /** Any thread. Returns the index of the plan's decoder; 0 while there is no model. */
+    size_t decoder_of(const Plan & plan) const;
     /** Any thread. Cancels a task: at once while it waits, else after its current decode, unless that completes it. */
     void cancel(uint64_t id);
     /** Any thread. Unfinished work fails. */
@@ -81,6 +83,7 @@ class Evaluator {
     std::unique_ptr<Task> take_waiting(uint64_t id);
     /** With the mutex held. */
     size_t waiting_count() const;
+    size_t queue_of(const Plan & plan) const { return model_ ? model_->decoder_of(plan) : 0; }
 
     const EvaluatorOptions options_;
     const OnLoaded on_loaded_;

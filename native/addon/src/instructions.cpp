@@ -2,6 +2,12 @@
 
 namespace tds {
 
+namespace {
+
+constexpr Instructions BEST_FIRST[] = {Instructions::AVX512, Instructions::AVX2, Instructions::NONE};
+
+}  // namespace
+
 bool has_instructions(Instructions instructions) {
 #if defined(__x86_64__)
     switch (instructions) {
@@ -20,7 +26,7 @@ bool has_instructions(Instructions instructions) {
 }
 
 Instructions best_instructions() {
-    for (Instructions instructions : {Instructions::AVX512, Instructions::AVX2}) {
+    for (Instructions instructions : BEST_FIRST) {
         if (has_instructions(instructions)) return instructions;
     }
     return Instructions::NONE;
@@ -43,7 +49,7 @@ bool instructions_of(const std::string & name, Instructions & instructions) {
         instructions = best_instructions();
         return true;
     }
-    for (Instructions known : {Instructions::NONE, Instructions::AVX2, Instructions::AVX512}) {
+    for (Instructions known : BEST_FIRST) {
         if (name != instructions_name(known)) continue;
         instructions = known;
         return true;

@@ -12,6 +12,7 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "q8_matmul.hpp"
+#include "readout.hpp"
 
 namespace tds {
 
@@ -80,7 +81,7 @@ struct KernelBackend::State {
     /** Reused from graph to graph. The current graph uses the first `activations_used`. */
     std::vector<std::unique_ptr<q8::Activations>> activations;
     size_t activations_used = 0;
-    /** The tensor from which the last of them were quantized. */
+    /** The tensor from which the last of them were quantized, all in the layout of `kernel`. */
     const ggml_tensor * quantized = nullptr;
     /** One for each thread. */
     std::vector<attention::Scratch> scratches;
@@ -235,7 +236,7 @@ bool is_plain_attention(const ggml_tensor * node) {
  * The product with the output matrix stays on the CPU's device. `Readout` stops a graph before it. A stop ends only the
  * part of the graph on the previous node's device. On ours, the whole vocabulary would still be computed.
  */
-bool is_output(const ggml_tensor * operation) { return std::strcmp(operation->name, "result_output") == 0; }
+bool is_output(const ggml_tensor * operation) { return std::strcmp(operation->name, LOGITS_NODE) == 0; }
 
 bool supports_operation(ggml_backend_dev_t, const ggml_tensor * operation) {
     switch (operation->op) {

@@ -28,7 +28,7 @@ class KernelBackend {
     KernelBackend(const KernelBackend &) = delete;
     KernelBackend & operator=(const KernelBackend &) = delete;
 
-    /** ggml computes products with fewer columns, whose bits differ. */
+    /** ggml computes products with fewer columns, by another kernel with other bits. */
     static constexpr int64_t COLUMNS_MIN = 2;
 
     /** Computes on so many threads from now on; `pool` is null for one. */
@@ -39,8 +39,9 @@ class KernelBackend {
 
     /**
      * Registers the device with ggml for as long as this lives. llama.cpp gives every context all registered devices,
-     * and has no other way to name one. Later contexts of other code must not get it. ggml's registry has no lock, so
-     * the backends' mutex must be held throughout.
+     * and has no other way to name one. Contexts of other code must not get it, which would outlive it. So the
+     * backends' mutex must be held throughout. node-llama-cpp does not take it: `native/evaluators/` lets only one of
+     * the two load at a time.
      */
     class Offer {
       public:

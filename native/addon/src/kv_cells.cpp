@@ -112,13 +112,9 @@ KvCells::Need KvCells::need(const Plan & plan) const {
     return {prefix, wave, sequences};
 }
 
-PlanLimits KvCells::limits() const {
-    return {std::min(options_.plan_cells, usable_cells()), options_.aligned ? TILE_CELLS : 1, WAVE_CELLS};
-}
-
 bool KvCells::fits(const Plan & plan) const {
     const Need needed = need(plan);
-    return needed.prefix_cells + needed.wave_cells <= limits().plan_cells &&
+    return needed.prefix_cells + needed.wave_cells <= std::min(options_.plan_cells, usable_cells()) &&
            needed.sequences < static_cast<uint32_t>(padding_sequence_);
 }
 
@@ -228,6 +224,8 @@ std::optional<BranchCells> KvCells::take_branch(PlanCells & plan, const Branch &
     const uint32_t first_cell = first_cell_of(branch, plan.wave_cells_used);
     const uint32_t end = first_cell + static_cast<uint32_t>(branch.tokens.size());
     if (end > plan.wave_cells) return std::nullopt;
+    // Other plans may have started since the last wave, which had fewer branches and left at least one sequence.
+    if (free_sequences_.empty() && !plan.branches.empty()) return std::nullopt;
     plan.wave_cells_used = end;
     return plan.branches.emplace_back(BranchCells{take_sequence(), first_cell});
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "decode_batch.hpp"
 #include "llama.h"
 #include "plan.hpp"
 #include "prefix_cache.hpp"
@@ -28,16 +29,6 @@ struct KvCellsOptions {
      * cache it lies and whatever lies beside it.
      */
     bool aligned = false;
-};
-
-/** The largest cells of a plan, and the rule that counts them. */
-struct PlanLimits {
-    /** The cells of the largest plan that fits. */
-    uint32_t plan_cells = 0;
-    /** The cells of a prefix and of a wave are rounded up to a multiple of this. */
-    uint32_t cell_multiple = 1;
-    /** As the constant `WAVE_CELLS`. */
-    uint32_t wave_cells = WAVE_CELLS;
 };
 
 /** Cells that a reserved sequence occupies until tokens are decoded there. */
@@ -70,7 +61,7 @@ struct PlanCells {
 
 /**
  * The KV cells of one context, and the places of plans in them. A plan's prefix is one sequence. Each branch is
- * another, which shares the prefix's cells. Used by the inference thread alone.
+ * another, which shares the prefix's cells. Used by the inference thread alone, but for `fits`.
  */
 class KvCells {
   public:
@@ -89,8 +80,7 @@ class KvCells {
     size_t bytes() const { return bytes_of(cells_); }
     /** Bytes of the cells of so many tokens, nearly those of their saved state; 0 before `learn_reservations`. */
     size_t bytes_of(size_t tokens) const { return tile_bytes_ / TILE_CELLS * tokens; }
-    PlanLimits limits() const;
-    /** Returns true if the plan fits into empty cells. */
+    /** Returns true if the plan fits into empty cells. Any thread. */
     bool fits(const Plan & plan) const;
     /** Returns true if the plan fits beside the current ones. */
     bool has_room_for(const Plan & plan) const;
@@ -110,7 +100,7 @@ class KvCells {
 
     /** Starts a wave without branches in the plan's cells. Throws as `take` does. */
     void start_wave(PlanCells & plan);
-    /** Places a branch in the wave. Returns nothing if the wave has no room. */
+    /** Places a branch in the wave. Returns nothing if the wave has no room, or no sequence is left. */
     std::optional<BranchCells> take_branch(PlanCells & plan, const Branch & branch);
     /** Shares the prefix's cells so far with the wave's branches. */
     void share_prefix(const PlanCells & plan);
@@ -134,7 +124,7 @@ class KvCells {
     };
 
     /** Returns the number of cells without those for padding. */
-    uint32_t usable_cells() const { return cells_ - TILE_CELLS; }
+    uint32_t usable_cells() const { return cells_ - GGML_ROWS_MIN; }
     uint32_t rounded(size_t tokens) const;
     uint32_t blocks_of(uint32_t cells) const;
     uint32_t first_cell_of(const Branch & branch, uint32_t used) const;

@@ -15,7 +15,7 @@ constexpr uint32_t SMALL_CELLS = 4096;
 /** A GPU evaluates many small plans at once. */
 constexpr uint32_t GPU_CELLS = 16384;
 /** Cells beyond the longest plan: rounding of prefix and wave, more than one branch at a time, and padding. */
-constexpr uint32_t SPARE_CELLS = 2 * TILE_CELLS + WAVE_CELLS + TILE_CELLS;
+constexpr uint32_t SPARE_CELLS = 2 * TILE_CELLS + WAVE_CELLS + GGML_ROWS_MIN;
 
 uint32_t large_cells(const ModelOptions & options) {
     return static_cast<uint32_t>(options.context_tokens) + SPARE_CELLS;
@@ -38,7 +38,7 @@ DecoderOptions small_options(const ModelOptions & options, bool on_gpu) {
     small.plan_cells = SMALL_CELLS;
     small.cells = std::min(on_gpu ? GPU_CELLS : SMALL_CELLS, large_cells(options));
     small.batch_tokens = on_gpu ? 2048 : 512;
-    small.fill_tokens = fills_decodes(options, on_gpu) ? small.batch_tokens : TILE_CELLS;
+    small.fill_tokens = fills_decodes(options, on_gpu) ? small.batch_tokens : GGML_ROWS_MIN;
     return small;
 }
 
@@ -48,7 +48,7 @@ DecoderOptions large_options(const ModelOptions & options, bool on_gpu) {
     large.batch_tokens = on_gpu ? 1024 : 128;
     // If deterministic, a plan's bits must not depend on the decoder.
     if (options.deterministic) large.batch_tokens = small_options(options, on_gpu).batch_tokens;
-    large.fill_tokens = fills_decodes(options, on_gpu) ? large.batch_tokens : TILE_CELLS;
+    large.fill_tokens = fills_decodes(options, on_gpu) ? large.batch_tokens : GGML_ROWS_MIN;
     return large;
 }
 
@@ -88,7 +88,6 @@ LoadedModel::LoadedModel(const ModelOptions & options, Counters & counters, cons
     facts.device = backend_name(device ? device : gpu_);
     facts.context_tokens = options.context_tokens;
     facts.vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model_.get()));
-    facts.small_plans = decoders_.front()->limits();
     facts.decoder_tokens = small_options(options, on_gpu).batch_tokens * (fills_decodes(options, on_gpu) ? 2 : 1);
 }
 

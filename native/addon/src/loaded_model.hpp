@@ -49,8 +49,6 @@ struct ModelFacts {
     std::string missing_gpu;
     int32_t context_tokens = 0;
     int32_t vocabulary = 0;
-    /** The limits of the decoder of small plans. Larger plans use the other one. */
-    PlanLimits small_plans;
     /** The tokens of plans that keep a decoder busy: two decodes if they are filled, else one plan and the next. */
     uint32_t decoder_tokens = 0;
 };

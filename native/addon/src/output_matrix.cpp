@@ -1,19 +1,19 @@
 #include "output_matrix.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 
 #include "backends.hpp"
+#include "kernel_backend.hpp"
 #include "memory.hpp"
 
 namespace tds {
 
 namespace {
 
-/** ggml uses another kernel for one column than for several. */
-constexpr size_t COLUMNS_MIN = 2;
-/** ggml also uses another kernel if the number of rows is no multiple of this. */
+/** ggml uses another kernel if the number of rows is no multiple of this. */
 constexpr size_t ROWS_MULTIPLE = 16;
 
 }  // namespace
@@ -48,7 +48,7 @@ void OutputMatrix::copy_rows(const std::vector<int32_t> & tokens, ggml_tensor * 
 std::vector<float> OutputMatrix::logits(const std::vector<float> & hidden, size_t count,
                                         const std::vector<int32_t> & tokens) {
     // Rows and columns are padded, so that a logit's bits do not depend on other reads.
-    const size_t columns = count < COLUMNS_MIN ? COLUMNS_MIN : count;
+    const size_t columns = std::max<size_t>(count, KernelBackend::COLUMNS_MIN);
     const size_t padded_rows = round_up(tokens.size(), ROWS_MULTIPLE);
     const int64_t embedding = matrix_->ne[0];
 

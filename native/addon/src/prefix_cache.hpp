@@ -34,15 +34,18 @@ class PrefixCache {
     /** Returns the bound. A kept state has fewer bytes. */
     size_t capacity_bytes() const { return capacity_bytes_; }
 
-    /** Keeps a state, unless it is already kept. Drops the least recently used states to make room. */
+    /**
+     * Keeps a state, unless it is already kept, or too large with its tokens. Drops the least recently used states to
+     * make room.
+     */
     void put(const std::string & scope, const std::vector<int32_t> & tokens, PrefixState state) {
         if (find(scope, tokens)) return;
-        entries_.push_front({scope, tokens, std::move(state)});
-        bytes_ += entries_.front().bytes();
-        while (bytes_ > capacity_bytes_) {
-            bytes_ -= entries_.back().bytes();
-            entries_.pop_back();
-        }
+        Entry entry{scope, tokens, std::move(state)};
+        const size_t bytes = entry.bytes();
+        if (bytes > capacity_bytes_) return;
+        for (; bytes_ + bytes > capacity_bytes_; entries_.pop_back()) bytes_ -= entries_.back().bytes();
+        bytes_ += bytes;
+        entries_.push_front(std::move(entry));
     }
 
     /** Returns the bytes of all states. */

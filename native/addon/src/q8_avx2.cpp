@@ -23,6 +23,7 @@ constexpr size_t PAIR = 2;
 constexpr size_t PAIRS = BLOCK / PAIR;
 /** Rows of a register. */
 constexpr size_t LANES = 8;
+static_assert(ROWS == 2 * LANES, "a pair's rows fill two registers");
 
 /** Bytes of a block of ROWS rows: for each pair and row two weights in 8 bits, then a scale for each row. */
 constexpr size_t ROW_SCALES = PAIRS * ROWS * PAIR;

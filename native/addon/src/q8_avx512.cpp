@@ -24,6 +24,7 @@ constexpr size_t ROW_TILES = 2;
 /** One instruction multiplies and adds up four neighbouring weights of a row. */
 constexpr size_t QUAD = 4;
 constexpr size_t QUADS = BLOCK / QUAD;
+static_assert(ROWS == 16, "a register has a lane for each row");
 
 /** The instruction needs unsigned weights, so this is added to each of them. */
 constexpr int32_t OFFSET = 128;

@@ -57,7 +57,6 @@ class Activations {
     /** Quantizes the columns of a tile. Column `c` of `values` starts `c * stride` bytes after its first. */
     void quantize(const float * values, size_t stride, size_t tile);
 
-    size_t columns() const { return columns_; }
     /** Returns the number of tiles. Each has as many columns as the kernel multiplies together. */
     size_t tiles() const;
     /** Returns the number of a tile's columns. The last tile may have fewer. */

@@ -7,9 +7,8 @@ namespace tds {
 
 namespace {
 
-/** llama.cpp's names of the last hidden states, and of the logits. */
+/** llama.cpp's name of the last hidden states. */
 constexpr const char * HIDDEN_NODE = "result_norm";
-constexpr const char * LOGITS_NODE = "result_output";
 
 bool is_named(const ggml_tensor * node, const char * name) { return std::strcmp(node->name, name) == 0; }
 

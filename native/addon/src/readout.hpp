@@ -11,6 +11,9 @@
 
 namespace tds {
 
+/** llama.cpp's name of the logits. */
+constexpr const char * LOGITS_NODE = "result_output";
+
 /**
  * Reads the wanted logits of one context's decodes. If the logits are a plain product with the output matrix, the graph
  * stops before it and only the wanted rows are multiplied. Otherwise llama.cpp computes them. Used by the inference

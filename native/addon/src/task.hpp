@@ -29,7 +29,10 @@ struct Task {
     std::vector<float> logits;
 };
 
-/** Batches are counted by size: the last size takes everything above 4,096 tokens. */
+/**
+ * Batches are counted by size: the last size takes everything above 4,096 tokens. `prometheus-metrics.ts` names the
+ * bounds.
+ */
 constexpr size_t BATCH_SIZES = 14;
 
 /** Counters of an evaluator since its opening. The inference thread writes them, and any thread reads them. */
@@ -39,8 +42,7 @@ struct Counters {
     std::atomic<uint64_t> threads{0};
     /** The plans' tokens that went through the model, without reused prefixes. */
     std::atomic<uint64_t> decoded_tokens{0};
-    /** Tokens of padding. */
-    std::atomic<uint64_t> filler_tokens{0};
+    std::atomic<uint64_t> padding_tokens{0};
     std::atomic<uint64_t> reused_tokens{0};
     /** The bytes of the prefixes now kept for reuse. */
     std::atomic<uint64_t> kept_prefix_bytes{0};

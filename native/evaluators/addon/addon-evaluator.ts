@@ -71,6 +71,15 @@ interface PendingPlan {
   readonly reject: (reason: unknown) => void;
 }
 
+/** Calls the addon with a packed plan. Throws `EvaluationFailed` if the plan is malformed. */
+function withPacked<Result>(plan: Plan, call: (packed: Int32Array) => Result): Result {
+  try {
+    return call(packPlan(plan));
+  } catch (cause) {
+    throw new EvaluationFailed(`The plan cannot be evaluated: ${errorMessage(cause)}.`, { cause });
+  }
+}
+
 /** Evaluates plans in C++, on its own threads. `createAddonEvaluator` creates it. */
 export class AddonEvaluator implements PlanEvaluator {
   readonly kind = 'addon';
@@ -86,7 +95,7 @@ export class AddonEvaluator implements PlanEvaluator {
   constructor(
     private readonly binding: AddonBinding,
     private readonly native: NativeEvaluator,
-    private readonly facts: LoadedFacts,
+    facts: LoadedFacts,
     private readonly fewest_threads: number,
   ) {
     this.device = deviceName(facts.device);
@@ -95,17 +104,8 @@ export class AddonEvaluator implements PlanEvaluator {
     this.decoder_tokens = facts.decoder_tokens;
   }
 
-  /** Decides as C++ does, except for a plan exactly at the bound, which may go to the other decoder. */
   decoderOf(plan: Plan): DecoderSize {
-    const { small_plan_cells, cell_multiple, wave_cells } = this.facts;
-    const lengths = plan.branches.map((branch) => branch.tokens.length);
-    const computed_at_once = Math.min(
-      wave_cells,
-      lengths.reduce((sum, length) => sum + length, 0),
-    );
-    const cellsOf = (tokens: number) => Math.ceil(tokens / cell_multiple) * cell_multiple;
-    const cells = cellsOf(plan.prefix.length) + cellsOf(Math.max(computed_at_once, ...lengths));
-    return cells <= small_plan_cells ? 'small' : 'large';
+    return withPacked(plan, (packed) => this.binding.decoderOf(this.native, packed));
   }
 
   evaluate(
@@ -118,12 +118,13 @@ export class AddonEvaluator implements PlanEvaluator {
     if (this.#is_closed) return Promise.reject(new EngineFailed('The model has been closed.'));
     const id = this.#next_id++;
     try {
-      const submission = this.binding.submit(this.native, id, options.scope, packPlan(plan));
+      const submission = withPacked(plan, (packed) =>
+        this.binding.submit(this.native, id, options.scope, packed),
+      );
       if (submission === 'overloaded') return Promise.reject(new EngineOverloaded('The queue is full.'));
       if (submission === 'closed') return Promise.reject(new EngineFailed('The model has been closed.'));
-    } catch (cause) {
-      const reason = errorMessage(cause);
-      return Promise.reject(new EvaluationFailed(`The plan cannot be evaluated: ${reason}.`, { cause }));
+    } catch (error) {
+      return Promise.reject(error);
     }
     const abort = () => {
       this.binding.cancel(this.native, id);

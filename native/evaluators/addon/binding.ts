@@ -1,4 +1,5 @@
 import type { Gpu } from '../../gpu.ts';
+import type { DecoderSize } from '../../plan-evaluator.ts';
 
 /** An evaluator of the addon; opaque. */
 export type NativeEvaluator = { readonly __nativeEvaluator: never };
@@ -6,8 +7,11 @@ export type NativeEvaluator = { readonly __nativeEvaluator: never };
 /** A tokenizer of the addon; opaque. */
 export type NativeTokenizer = { readonly __nativeTokenizer: never };
 
-/** The instructions that the addon's own kernels are written for, as `instructions.hpp` names them. */
-export type KernelInstructions = 'avx512' | 'avx2' | 'none';
+/** The instructions that the addon's own kernels are written for, as `instructions.hpp` names them, the best first. */
+export const OWN_INSTRUCTIONS = ['avx512', 'avx2'] as const;
+export type OwnInstructions = (typeof OWN_INSTRUCTIONS)[number];
+/** `none` if llama.cpp's kernels compute. */
+export type KernelInstructions = OwnInstructions | 'none';
 
 /** The folders of llama.cpp and ggml's backends, and the wanted GPU. */
 export interface NativeBackends {
@@ -57,7 +61,7 @@ export interface EvaluatorStats {
   /** The plans' tokens that went through the model, without reused prefixes. */
   readonly decoded_tokens: number;
   /** Tokens that padded small batches. */
-  readonly filler_tokens: number;
+  readonly padding_tokens: number;
   readonly reused_tokens: number;
   /** The bytes of prefixes now kept for reuse. */
   readonly kept_prefix_bytes: number;
@@ -75,12 +79,6 @@ export interface LoadedFacts {
   readonly device: string;
   readonly missing_gpu: string;
   readonly context_tokens: number;
-  /** The largest cells of a plan of the small decoder. */
-  readonly small_plan_cells: number;
-  /** A prefix, and the branches that are computed at once, each take a multiple of this many cells. */
-  readonly cell_multiple: number;
-  /** The largest cells of branches that are computed at once, unless one branch alone is larger. */
-  readonly wave_cells: number;
   /** As `PlanEvaluator.decoder_tokens`. */
   readonly decoder_tokens: number;
 }
@@ -122,6 +120,8 @@ export interface AddonBinding {
   /** Throws when the evaluator's thread cannot be started. */
   open(options: NativeEvaluatorOptions, onEvent: (event: EvaluatorEvent) => void): NativeEvaluator;
   /** Throws when the plan is malformed. */
+  decoderOf(evaluator: NativeEvaluator, packed: Int32Array): DecoderSize;
+  /** Throws when the plan is malformed. */
   submit(
     evaluator: NativeEvaluator,
     id: number,
@@ -140,7 +140,17 @@ export interface AddonBinding {
   close(opened: NativeEvaluator | NativeTokenizer): void;
 }
 
-const FUNCTIONS = ['inspect', 'open', 'submit', 'cancel', 'stats', 'openTokenizer', 'tokenizeAll', 'close'];
+const FUNCTIONS = [
+  'inspect',
+  'open',
+  'decoderOf',
+  'submit',
+  'cancel',
+  'stats',
+  'openTokenizer',
+  'tokenizeAll',
+  'close',
+];
 
 export function isAddonBinding(value: unknown): value is AddonBinding {
   if (typeof value !== 'object' || value === null) return false;

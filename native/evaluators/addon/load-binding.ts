@@ -18,12 +18,14 @@ export async function loadBinding(
     // A damaged file is built again. If that cannot be loaded either, the fault is another.
     const rebuild = rebuilds.get(built.path) ?? rebuildAddon(built, onBuild);
     rebuilds.set(built.path, rebuild);
+    // A compiler may be installed meanwhile, so a failed rebuild is begun again.
+    rebuild.catch(() => rebuilds.delete(built.path));
     await rebuild;
     return { binding: requireBinding(built.path), built };
   }
 }
 
-/** The rebuilds of addons that this process could not load, by path: one each. */
+/** The rebuilds of addons that this process could not load, by path: one each, under way or done. */
 const rebuilds = new Map<string, Promise<void>>();
 
 function requireBinding(path: string): AddonBinding {

@@ -2,7 +2,7 @@ import type { ControlledEvaluateInputItem, LlamaContext, LlamaContextSequence, T
 import { EngineFailed, EvaluationFailed } from '../../errors.ts';
 import { type Branch, type Plan, type PlanLogits, planPositions } from '../../plan/plan.ts';
 import type { EvaluatorCounts, PlanEvaluator } from '../../plan-evaluator.ts';
-import { SerialQueue } from './serial-queue.ts';
+import { SerialQueue } from '../serial-queue.ts';
 
 /** Returns true for a possible token id. llama.cpp refuses those beyond its vocabulary. */
 function isToken(value: number): value is Token {
@@ -64,6 +64,15 @@ export class LlamaEvaluator implements PlanEvaluator {
   ) {
     this.#queue = new SerialQueue(queue_limit);
     this.#sequence = context.getSequence();
+  }
+
+  /**
+   * Reads a token before any plan, and returns true if the context keeps it. Encoders and diffusion models keep nothing:
+   * their branches would not see the prefix.
+   */
+  async keepsWhatItReads(): Promise<boolean> {
+    await this.#sequence.evaluateWithoutGeneratingNewTokens(asTokens([0]));
+    return this.#sequence.stateCellsStartIndex >= 0;
   }
 
   /** Returns the only decoder, in which every plan waits for the one before. */

@@ -30,7 +30,12 @@ function loadError(weights: Weights, backend: LlamaBackend, error: unknown): Wei
   );
 }
 
-async function loadContext(model: LlamaModel, options: LlamaEvaluatorOptions): Promise<LlamaEvaluator> {
+/** Throws `WeightsError` if the model's answers would not be about the record. */
+async function loadContext(
+  { first }: Weights,
+  model: LlamaModel,
+  options: LlamaEvaluatorOptions,
+): Promise<LlamaEvaluator> {
   const context = await model.createContext({
     sequences: 1,
     // node-llama-cpp never fills the last position.
@@ -42,7 +47,12 @@ async function loadContext(model: LlamaModel, options: LlamaEvaluatorOptions): P
   });
   const device = model.llama.gpu === false ? 'cpu' : model.llama.gpu;
   const { context_tokens, queue_limit = WAITING_PLANS_MAX } = options;
-  return new LlamaEvaluator(context, context_tokens, device, queue_limit);
+  const evaluator = new LlamaEvaluator(context, context_tokens, device, queue_limit);
+  // A model with encoder and decoder expects the record in its encoder, which gets nothing here.
+  if (!model.fileInsights.hasEncoder && (await evaluator.keepsWhatItReads())) return evaluator;
+  throw new WeightsError(
+    `The model ${first} cannot be served (it is no decoder-only model, which keeps a record while it reads questions): give another model.`,
+  );
 }
 
 async function loadModel(
@@ -71,10 +81,10 @@ export async function loadLlamaEvaluator(
     onProgress === undefined ? {} : { onLoadProgress: onProgress },
   );
   try {
-    return await loadContext(model, options);
+    return await loadContext(weights, model, options);
   } catch (error) {
     await model.dispose();
-    throw loadError(weights, backend, error);
+    throw error instanceof WeightsError ? error : loadError(weights, backend, error);
   }
 }
 

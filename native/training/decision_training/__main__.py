@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,10 @@ def main(arguments: list[str] | None = None) -> int:
         if error.name is None or error.name.split(".")[0] not in ("gguf", "numpy", "tokenizers", "torch"):
             raise
         print(f"decision_training: {error.name} is not installed: pip install native/training", file=sys.stderr)
+        return 1
+    except OSError as error:
+        named = error.filename or "A file"
+        print(f"decision_training: {named} cannot be used ({error.strerror or error}).", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("decision_training: stopped.", file=sys.stderr)
@@ -63,6 +68,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError("a share is between 0 and 1")
+    return share
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
+        raise argparse.ArgumentTypeError("a name has letters, digits, dots, dashes and underscores only")
+    return text
+
+
 def _add_compute(parser: argparse.ArgumentParser) -> None:
     precisions = ("auto", "bfloat16", "float32")
     parser.add_argument("--precision", choices=precisions, default="auto", help="auto: bfloat16 where hardware has it")
@@ -78,6 +96,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--records", type=Path, required=True, help="records.jsonl of `prepare`")
     for name, default, about in (
         ("layers", 16, "the first ones are kept"),
+        ("frozen-layers", 0, "the first ones that stay as they are, for speed"),
         ("warmup-steps", 100, "steps until the full learning rate"),
         ("batch-tokens", 6144, "with padding; 32768 on a GPU"),
         ("batches-per-step", 1, "whose gradients are added; 2 on a GPU"),
@@ -91,20 +110,22 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--million-tokens", type=float, default=30.0, help="one cosine runs over all of them")
     parser.add_argument("--learning-rate", type=float, default=2e-4)
     parser.add_argument("--consistent", type=float, default=0.15, help="share of questions asked before the record too")
+    parser.add_argument("--own-share", type=_share, default=0.3, help="share of records of our own sets")
     parser.add_argument("--without-hard", action="store_true", help="leave out the sets that mixture.py calls hard")
     _add_compute(parser)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run_folder", type=Path, metavar="RUN", help="a run's folder, or an .npz checkpoint of the draft"
-    )
+    parser.add_argument("run_folder", type=Path, metavar="RUN", help="a run's folder")
     parser.add_argument("folder", type=Path, help="a new folder")
     parser.add_argument(
-        "--from", dest="start", type=Path, metavar="GGUF", help="gives the vocabulary; the run's by default"
+        "--from", dest="start", type=Path, metavar="GGUF", help="where the weights that the run began with are now"
     )
-    parser.add_argument("--name", default="decision-1", help="of the model and its files")
+    parser.add_argument("--name", type=_name, default="decision-1", help="of the model and its files")
     parser.add_argument("--last", action="store_true", help="the last weights instead of their average")
+    parser.add_argument(
+        "--share", type=_share, default=1.0, help="of the run; the rest is of the weights that it began with"
+    )
 
 
 def _add_finetune(parser: argparse.ArgumentParser) -> None:
@@ -114,14 +135,14 @@ def _add_finetune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test", type=Path, metavar="CASES", help="judge on these cases instead of a part of the others"
     )
-    parser.add_argument("--name", default="decision-1-finetuned", help="of the model and its files")
+    parser.add_argument("--name", type=_name, default="decision-1-finetuned", help="of the model and its files")
     parser.add_argument("--epochs", type=int, default=8, help="at most")
     parser.add_argument("--patience", type=int, default=2, help="epochs without a better validation NLL that end it")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--batch-tokens", type=int, default=2048, help="with padding")
     parser.add_argument("--document-tokens", type=int, default=2048, help="longer records are shortened in the middle")
-    parser.add_argument("--test-share", type=float, default=0.3, help="of the records")
-    parser.add_argument("--validation-share", type=float, default=0.15, help="of the others, for early stopping")
+    parser.add_argument("--test-share", type=_share, default=0.3, help="of the records")
+    parser.add_argument("--validation-share", type=_share, default=0.15, help="of the others, for early stopping")
     parser.add_argument("--seed", type=int, default=1, help="of the split and of the order")
     _add_compute(parser)
 
@@ -158,18 +179,22 @@ def _resume(told: argparse.Namespace) -> None:
 def _export(told: argparse.Namespace) -> None:
     from .checkpoint import read_checkpoint
     from .export import export
-    from .restore import read_model, read_weights
+    from .restore import read_model
     from .training import CHECKPOINT
 
-    if told.run_folder.suffix == ".npz":
-        if told.start is None:
-            raise TrainingError("An .npz checkpoint does not say where its vocabulary comes from: give --from.")
-        weights, start = read_weights(told.run_folder), told.start
-    else:
-        state = read_checkpoint(told.run_folder / CHECKPOINT)
-        weights = {name: tensor.numpy() for name, tensor in state["weights" if told.last else "average"].items()}
-        start = told.start or Path(state["settings"]["start"])
-    print(export(read_model(start), weights, told.folder, told.name))
+    state = read_checkpoint(told.run_folder / CHECKPOINT)
+    weights = {name: tensor.numpy() for name, tensor in state["weights" if told.last else "average"].items()}
+    model = read_model(told.start or Path(state["settings"]["start"]))
+    if told.share < 1:
+        weights = _moved(model, weights, told.share)
+    print(export(model, weights, told.folder, told.name))
+
+
+def _moved(model: "Model", weights: "Weights", share: float) -> "Weights":  # noqa: F821 (imported where it is used)
+    """Returns weights that lie `share` of the way from a model to those that were trained from it."""
+    if "control" not in model.weights:
+        raise TrainingError("--share needs a run that began with decision-1: a base has no readout yet.")
+    return {name: (1 - share) * model.weights[name] + share * tensor for name, tensor in weights.items()}
 
 
 def _restore(told: argparse.Namespace) -> None:

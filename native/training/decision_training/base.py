@@ -55,9 +55,9 @@ def prepare_records(sources: Sequence[Path], folder: Path, out: TextIO) -> Path:
     records = left_out = 0
     try:
         with temporary.open("w", encoding="utf-8") as target:
-            for source, number, line in ((source, *found) for source in sources for found in read_lines(source)):
+            for source, (number, line) in ((file, found) for file in sources for found in read_lines(file)):
                 case = parse_case(line, number, source)
-                if json.loads(line).get("split", "train") != "train":
+                if case.split != "train":
                     left_out += 1
                     continue
                 record = {"src": case.source, "state": case.state, "questions": case.questions}

@@ -7,6 +7,7 @@ The form is that of `tds eval` (src/eval/README.md), and the training data has t
 import gzip
 import json
 import lzma
+import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from typing import Any, NoReturn
 from .errors import TrainingError
 
 OPTIONS_MIN, OPTIONS_MAX = 2, 255
+# As in a request: 64 in a record, and the line around it.
+LEVELS_MAX = 65
 KINDS = ("noul", "choice", "score")
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
@@ -28,13 +31,14 @@ class Case:
     source: str
     state: Any
     questions: list[dict[str, Any]]
+    split: Any
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yields the non-empty lines of a file with their numbers from 1. Decompresses `.gz` and `.xz`."""
     number = 0
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+        with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield number, line
@@ -66,9 +70,17 @@ def parse_case(line: str, number: int, path: Path) -> Case:
         fail(f"{name} is no number of JSON")
 
     try:
-        value = json.loads(line, parse_constant=no_number)
-    except (json.JSONDecodeError, RecursionError):
+        value = json.loads(line, parse_constant=no_number, parse_int=_integer, parse_float=_double)
+        is_deep = _levels(value) > LEVELS_MAX
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError:
         fail("it is not JSON" if line.endswith("\n") else "the file ends in the middle of it")
+    except UnicodeEncodeError:
+        fail("a text has half of a surrogate pair")
+    except RecursionError:
+        is_deep = True
+    if is_deep:
+        fail(f"objects and arrays are nested in more than {LEVELS_MAX} levels")
     if not isinstance(value, dict):
         fail("it is no JSON object")
     source, state, questions = value.get("src"), value.get("state"), value.get("questions")
@@ -82,7 +94,24 @@ def parse_case(line: str, number: int, path: Path) -> Case:
         reason = _fault(question)
         if reason is not None:
             fail(f"questions[{index}]{reason}")
-    return Case(number, source, state, questions)
+    return Case(number, source, state, questions, value.get("split", "train"))
+
+
+def _integer(written: str) -> int | str:
+    """Returns an integer; one that a double would round is the text of its digits, as in the service."""
+    double = _double(written)
+    return written if isinstance(double, str) or int(double) != int(written) else int(written)
+
+
+def _double(written: str) -> float | str:
+    double = float(written)
+    return double if math.isfinite(double) else written
+
+
+def _levels(value: Any) -> int:
+    if not isinstance(value, (dict, list)):
+        return 0
+    return 1 + max(map(_levels, value.values() if isinstance(value, dict) else value), default=0)
 
 
 def _fault(question: Any) -> str | None:
@@ -109,7 +138,8 @@ def _answer_fault(kind: str, criteria: Any, answer: Any) -> str | None:
     if kind == "choice":
         found = isinstance(answer, str) and answer in criteria
         return None if found else f": the answer {said} is none of its options ({', '.join(map(json.dumps, criteria))})"
-    is_level = isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(criteria)
+    # A level may be written 1.0.
+    is_level = isinstance(answer, (int, float)) and not isinstance(answer, bool) and answer in range(len(criteria))
     return None if is_level else f": the answer {said} is no level from 0 to {len(criteria) - 1}"
 
 
@@ -122,4 +152,6 @@ def _soft_fault(kind: str, criteria: Any, soft: Any) -> str | None:
     if len(shares) != (2 if kind == "noul" else len(criteria)):
         return ': "soft" has not a share for each answer'
     numbers = all(isinstance(share, (int, float)) and not isinstance(share, bool) and share >= 0 for share in shares)
-    return None if numbers and sum(shares) > 0 else ': the shares of "soft" are not numbers from 0 with a positive sum'
+    if numbers and 0 < sum(map(float, shares)) < math.inf:
+        return None
+    return ': the shares of "soft" are not numbers from 0 with a positive sum'

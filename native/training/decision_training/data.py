@@ -99,7 +99,7 @@ def target_of(question: dict[str, Any]) -> Target:
     levels = range(len(question["criteria"]))
     labels = _normalized(soft or [int(level == answer) for level in levels])
     near = [math.exp(-0.5 * ((level - answer) / LEVEL_DEVIATION) ** 2) for level in levels]
-    return Target(SCORE, labels if soft else _normalized(near), answer, labels)
+    return Target(SCORE, labels if soft else _normalized(near), int(answer), labels)
 
 
 def _normalized(values: Sequence[float]) -> list[float]:
@@ -269,13 +269,14 @@ class Pools(Dataset):
     batch_tokens: int
     pool_records: int
     seed: int
+    own_share: float
     multiple: int = 1
     first: int = 0
     shares: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
         sizes = {name: len(offsets) for name, offsets in self.records.offsets.items()}
-        object.__setattr__(self, "shares", shares(sizes))
+        object.__setattr__(self, "shares", shares(sizes, self.own_share))
 
     def __len__(self) -> int:
         return 10**9

@@ -5,6 +5,7 @@ occurs twice is in one part only. The best weights on the validation part are ke
 before, nothing is written. A checkpoint in `FOLDER.unfinished` lets the same command go on after a stop.
 """
 
+import contextlib
 import hashlib
 import json
 import random
@@ -67,6 +68,8 @@ def split_cases(cases: list[Case], test: list[Case] | None, settings: FinetuneSe
     random.Random(settings.seed).shuffle(drawn)
     tested = 0 if test else max(1, round(len(drawn) * settings.test_share))
     validated = tested + max(1, round((len(drawn) - tested) * settings.validation_share))
+    if validated >= len(drawn):
+        raise TrainingError("No record is left to train on: give a smaller --test-share or --validation-share.")
 
     def part(digests: list[str]) -> list[Case]:
         return [case for digest in digests for case in groups[digest]]
@@ -96,11 +99,17 @@ def finetune(
             "The validation records are answered no better than before, so nothing was written: give more cases, or "
             "another --learning-rate."
         )
-    report = run.report()
-    temporary = new_folder(folder)
-    write_parts(model, {key: tensor.numpy() for key, tensor in run.best.items()}, temporary, name)
-    (temporary / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    temporary.rename(folder)
+    try:
+        report = run.report()
+        temporary = new_folder(folder)
+        write_parts(model, {key: tensor.numpy() for key, tensor in run.best.items()}, temporary, name)
+        (temporary / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        temporary.rename(folder)
+    except BaseException:
+        # The same command goes on from a checkpoint. It is larger than the results, so it may fail where they did.
+        with contextlib.suppress(OSError, RuntimeError):
+            write_checkpoint(unfinished / CHECKPOINT, run._kept())
+        raise
     shutil.rmtree(unfinished, ignore_errors=True)
     out.write(_table(run.before, run.after) + f"\nThe weights are {min(folder.glob('*.gguf'))}\n")
 

@@ -138,6 +138,13 @@ class Network(nn.Module):
         # The type of values between layers.
         self.stream_type = torch.float32
 
+    def freeze(self, layers: int) -> None:
+        """Leaves the first layers as they are, and the control tokens, whose gradient would pass through them."""
+        if layers > 0:
+            self.control.requires_grad_(False)
+        for block in self.blocks[:layers]:
+            block.requires_grad_(False)
+
     def forward(self, tokens: Tensor, positions: Tensor, mask: Tensor, reads: Tensor) -> Tensor:
         """The score at each read. tokens, positions: [B, L]; mask: [B, 1, L, L]; reads: indexes into B x L."""
         angles = (positions.float()[..., None] * self.frequencies)[:, :, None]

@@ -1,4 +1,4 @@
-"""Reads weights to continue from: GGUF parts (the base's or decision-1's), or a checkpoint of a run."""
+"""Reads weights to continue from: GGUF parts, the base's or decision-1's."""
 
 import re
 from collections.abc import Iterator
@@ -55,16 +55,6 @@ def read_model(first: Path) -> Model:
         weights["control"] = embedding[RECORD : NO + 1].copy()
         weights["readout"] = embedding[YES] - embedding[NO]
     return Model(first, shape, weights, metadata, tokenizer)
-
-
-def read_weights(path: Path) -> Weights:
-    """Reads the weights in an `.npz` of float16 tensors, as a draft of this program wrote checkpoints."""
-    renamed = {"ctrl": "control", "head": "readout"}
-    try:
-        with np.load(path) as stored:
-            return {renamed.get(name, name): stored[name] for name in stored.files if name != "config"}
-    except (OSError, ValueError) as error:
-        raise TrainingError(f"{path} holds no weights that can be read ({error}).") from error
 
 
 def _open(path: Path) -> GGUFReader:

@@ -208,6 +208,7 @@ class RunSettings:
     start: str
     records: str
     layers: int
+    frozen_layers: int
     million_tokens: float
     learning_rate: float
     warmup_steps: int
@@ -218,6 +219,7 @@ class RunSettings:
     line_bytes: int
     pool_records: int
     consistent: float
+    own_share: float
     without_hard: bool
     seed: int
 
@@ -230,6 +232,7 @@ class RunSettings:
             batch_tokens=self.batch_tokens,
             pool_records=self.pool_records,
             seed=self.seed,
+            own_share=self.own_share,
             multiple=64 if torch.cuda.is_available() else 1,
             first=progress.pool,
         )
@@ -247,7 +250,11 @@ def resume_run(folder: Path, compute: Compute, workers: int, out: TextIO) -> Non
     state = read_checkpoint(folder / CHECKPOINT)
     if "settings" not in state:
         raise TrainingError(f"{folder / CHECKPOINT} is no checkpoint of `train`.")
-    _run(folder, RunSettings(**state["settings"]), state, compute, workers, out)
+    try:
+        settings = RunSettings(**state["settings"])
+    except TypeError as error:
+        raise TrainingError(f"{folder / CHECKPOINT} is of another version of this program.") from error
+    _run(folder, settings, state, compute, workers, out)
 
 
 def _run(
@@ -256,8 +263,13 @@ def _run(
     model = read_model(Path(settings.start))
     if settings.layers > model.shape.block_count:
         raise TrainingError(f"{settings.start} has {model.shape.block_count} layers, not {settings.layers}.")
+    if not 0 <= settings.frozen_layers <= settings.layers:
+        raise TrainingError(f"--frozen-layers is between 0 and {settings.layers}, the layers of the run.")
+    if settings.frozen_layers > 0 and "control" not in model.weights:
+        raise TrainingError("--frozen-layers needs decision-1's weights: a base's control tokens are not trained yet.")
     torch.manual_seed(settings.seed)
     network = build_network(model.shape, model.weights, model.encode, settings.layers)
+    network.freeze(settings.frozen_layers)
     trainer = Trainer(network, OptimizerSettings(settings.learning_rate, warmup_steps=settings.warmup_steps), compute)
     if state is not None:
         trainer.restore(state)

@@ -10,22 +10,25 @@ import {
   writeSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { CsvError, parse } from 'csv-parse';
 import { FileInUse, lockFile } from '../../../db/sqlite/lock.ts';
 import type { AnswerColumns, Cell } from '../../decisions/batch/answer-columns.ts';
 import { systemErrorCode } from '../../errors/system-error-code.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
-import { JsonError, readJson } from '../../json/read-json.ts';
+import { readJsonOr } from '../../json/read-json.ts';
 import { writeJson } from '../../json/write-json.ts';
 import { csvLine, harmlessText } from '../../usage/csv.ts';
 import { CommandFailed } from '../command-failed.ts';
+import { allLines } from './text-lines.ts';
 
 /** Longer than any line of an answer. */
 const TAIL_BYTES = 8 * 1_048_576;
 const NEWLINE = 0x0a;
-/** The beginning of every answer in JSON lines. */
+/** The beginning of every answer in JSON lines: before its id, and after it. */
 const LINE_START = '{"id":';
+const AFTER_ID = ',"line":';
+/** An id, perhaps cut, and what follows a whole one. */
+const ID_AND_REST = /^(?:"(?:[^"\\]|\\.)*(?:\\?$|"(.*)$)|-?\d*(.*)$)/s;
 
 /** The id of a record, as the file says it. */
 type Id = string | number;
@@ -47,7 +50,12 @@ export class AnswersFile {
     private readonly columns: AnswerColumns | null,
   ) {
     this.#unlock = locked(path);
-    this.#file = openSync(path, 'a+');
+    try {
+      this.#file = openSync(path, 'a+');
+    } catch (error) {
+      this.#unlock();
+      throw error;
+    }
   }
 
   /** Opens a file of answers, or makes it. Throws `CommandFailed` for any other file, and where another run uses it. */
@@ -59,9 +67,7 @@ export class AnswersFile {
       return opened;
     } catch (error) {
       opened?.close();
-      const code = systemErrorCode(error);
-      if (error instanceof CommandFailed || code === undefined) throw error;
-      throw new CommandFailed(`${path} cannot be written (${code}).`, { cause: error });
+      throw unwritable(path, error);
     }
   }
 
@@ -92,17 +98,21 @@ export class AnswersFile {
     return this.#answered.has(this.keyOf(id));
   }
 
-  /** Writes an answer. */
+  /** Writes an answer. Throws `CommandFailed`. */
   add(id: Id, answer: JsonObject<JsonValue>): void {
     const line = this.columns === null ? `${writeJson(answer)}\n` : csvRow(this.columns.row(answer));
-    writeSync(this.#file, line);
+    writeAll(this.path, this.#file, line);
     this.#answered.add(this.keyOf(id));
   }
 
-  /** Writes an error beside the answers. */
+  /** Writes an error beside the answers. Throws `CommandFailed`. */
   addError(answer: JsonObject<JsonValue>): void {
-    this.#errors ??= openSync(this.errors_path, 'w');
-    writeSync(this.#errors, `${writeJson(answer)}\n`);
+    try {
+      this.#errors ??= openSync(this.errors_path, 'w');
+    } catch (error) {
+      throw unwritable(this.errors_path, error);
+    }
+    writeAll(this.errors_path, this.#errors, `${writeJson(answer)}\n`);
   }
 
   close(): void {
@@ -115,16 +125,16 @@ export class AnswersFile {
     // Another file is not touched.
     const { bytes, rest } = wholeLines(this.#file);
     if (bytes > 0) await (this.columns === null ? this.#readJson(bytes) : this.#readCsv(this.columns, bytes));
-    const begin = this.columns === null ? LINE_START : bytes === 0 ? csvRow(this.columns.headings) : rest;
-    if (!begin.startsWith(rest) && !rest.startsWith(begin)) throw otherFile(this.path);
+    const is_ours =
+      this.columns === null ? isCutAnswer(rest) : bytes > 0 || areAlike(rest, csvRow(this.columns.headings));
+    if (!is_ours) throw otherFile(this.path);
     ftruncateSync(this.#file, bytes);
     rmSync(this.errors_path, { force: true });
-    if (this.columns !== null && bytes === 0) writeSync(this.#file, csvRow(this.columns.headings));
+    if (this.columns !== null && bytes === 0) writeAll(this.path, this.#file, csvRow(this.columns.headings));
   }
 
   async #readJson(bytes: number): Promise<void> {
-    const input = createReadStream(this.path, { end: bytes - 1 });
-    for await (const text of createInterface({ input })) {
+    for await (const text of allLines(createReadStream(this.path, { end: bytes - 1 }))) {
       const id = idOf(text);
       if (id === undefined) throw otherFile(this.path);
       this.#answered.add(JSON.stringify(id));
@@ -148,15 +158,26 @@ export class AnswersFile {
   }
 }
 
+/** Returns true for what is left of an answer in JSON lines when a run is killed: its beginning, or nothing. */
+function isCutAnswer(rest: string): boolean {
+  if (!areAlike(rest, LINE_START)) return false;
+  const [, after_text, after_number] = ID_AND_REST.exec(rest.slice(LINE_START.length)) ?? [];
+  // Only the end of its line may be missing.
+  return (
+    areAlike(after_text ?? after_number ?? '', AFTER_ID) &&
+    (readJsonOr(rest, undefined) === undefined || idOf(rest) !== undefined)
+  );
+}
+
+/** Returns true if one of two texts begins with the other. */
+function areAlike(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one);
+}
+
 /** Returns the id of a line of answers; undefined for any other text. */
 function idOf(text: string): JsonValue | undefined {
-  try {
-    const answer = readJson(text);
-    return isJsonObject(answer) && answer.get('object') === 'decision' ? answer.get('id') : undefined;
-  } catch (error) {
-    if (error instanceof JsonError) return undefined;
-    throw error;
-  }
+  const answer = readJsonOr(text, undefined);
+  return isJsonObject(answer) && answer.get('object') === 'decision' ? answer.get('id') : undefined;
 }
 
 /** Returns a text as its cell has it: without ends of lines, so that each row is one line of the file. */
@@ -194,6 +215,24 @@ function locked(path: string): () => void {
       },
     );
   }
+}
+
+/** Writes a whole text. Throws `CommandFailed`. */
+function writeAll(path: string, file: number, text: string): void {
+  const bytes = Buffer.from(text);
+  try {
+    // A disk that is nearly full takes a part, and fails only for the rest.
+    for (let at = 0; at < bytes.byteLength; ) at += writeSync(file, bytes, at);
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
+/** Returns the sentence for a failure of the system; any other error as it is. */
+function unwritable(path: string, error: unknown): unknown {
+  const code = systemErrorCode(error);
+  if (error instanceof CommandFailed || code === undefined) return error;
+  return new CommandFailed(`${path} cannot be written (${code}).`, { cause: error });
 }
 
 function otherFile(path: string): CommandFailed {

@@ -1,14 +1,14 @@
-import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { Value } from '@sinclair/typebox/value';
 import { CsvError, parse } from 'csv-parse';
-import { likeliestDelimiter } from '../../decisions/batch/delimiter.ts';
 import { BatchLines } from '../../decisions/batch/lines.ts';
 import { LineIdSchema } from '../../decisions/batch/schemas.ts';
+import { columnNames, likeliestDelimiter } from '../../decisions/batch/table.ts';
 import { systemErrorCode } from '../../errors/system-error-code.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { JsonError, readJson } from '../../json/read-json.ts';
 import { CommandFailed } from '../command-failed.ts';
+import { allLines, utf8Pieces } from './text-lines.ts';
 
 /** One record of a file. */
 export interface BatchRecord {
@@ -23,8 +23,8 @@ export class RecordsHeader {
 }
 
 /** The column or field with the record's text, and the one with its id. */
-const RECORD = 'state';
-const ID = 'id';
+export const RECORD = 'state';
+export const ID = 'id';
 
 /** The formats of files by the end of their names. */
 const FORMATS = { '.csv': 'csv', '.tsv': 'csv', '.jsonl': 'jsonl', '.ndjson': 'jsonl' } as const;
@@ -39,7 +39,8 @@ export function formatOf(path: string): FileFormat {
 
 /**
  * Yields the records of a file in their order, and its header before them where it has one. A record without an id has
- * the number of its line, or of its row. Throws `CommandFailed`, which names the line at fault.
+ * the number of its line, or of its row. An empty cell of the column `id` is `row` and that number. Throws
+ * `CommandFailed`, which names the line at fault.
  */
 export async function* readRecords(path: string): AsyncGenerator<BatchRecord | RecordsHeader> {
   try {
@@ -55,11 +56,11 @@ export async function* readRecords(path: string): AsyncGenerator<BatchRecord | R
 async function* jsonRecords(path: string): AsyncGenerator<BatchRecord | RecordsHeader> {
   let number = 0;
   let is_first = true;
-  for await (const text of createInterface({ input: createReadStream(path) })) {
+  for await (const text of allLines(utf8Pieces(path))) {
     number += 1;
     if (text.trim() === '') continue;
     const fail = (reason: string) => new CommandFailed(`${path}, line ${number}: ${reason}`);
-    const line = jsonOf(number === 1 ? text.replace(/^\ufeff/, '') : text, fail);
+    const line = jsonOf(text, fail);
     const has_header = is_first && new BatchLines(line).has_header;
     is_first = false;
     if (has_header) {
@@ -76,25 +77,28 @@ async function* jsonRecords(path: string): AsyncGenerator<BatchRecord | RecordsH
 
 function jsonOf(text: string, fail: (reason: string) => CommandFailed): JsonObject<JsonValue> {
   try {
-    const value = readJson(text);
+    const value = readJson(text, { keeps_outer_numbers: true });
     if (isJsonObject(value)) return value;
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    throw fail(`the line is not valid JSON, at column ${error.place?.column ?? 1}.`);
+    if (error.place === null) throw fail(`the line is ${error.message}.`);
+    throw fail(`the line is not valid JSON, at column ${error.place.column}.`);
   }
   throw fail('a line must be a JSON object with a record as "state".');
 }
 
 async function* csvRecords(path: string): AsyncGenerator<BatchRecord> {
   const parser = parse({ bom: true, delimiter: await delimiterOf(path), skip_empty_lines: true });
-  const file = createReadStream(path);
+  const file = Readable.from(utf8Pieces(path));
   file.on('error', (error) => parser.destroy(error)).pipe(parser);
   let columns: readonly string[] | null = null;
   let row = 0;
   for await (const cells of parser) {
     if (!isCells(cells)) continue;
     if (columns === null) {
-      columns = cells;
+      const names = columnNames(cells);
+      if (typeof names === 'string') throw new CommandFailed(`${path}: ${names}`);
+      columns = names;
       continue;
     }
     row += 1;
@@ -109,7 +113,9 @@ function isCells(value: unknown): value is readonly string[] {
 /** Returns a row as a record: the text of its column `state`, or all columns but the id as an object. */
 function recordOf(columns: readonly string[], cells: readonly string[], row: number): BatchRecord {
   const at = (name: string) => cells[columns.indexOf(name)];
-  const id = at(ID) ?? row;
+  const named = at(ID);
+  // Beside ids of others, the bare number may be one of them.
+  const id = named?.trim() === '' ? `row ${row}` : (named ?? row);
   const fields = columns
     .map((name, index) => [name, cells[index] ?? ''] as const)
     .filter(([name]) => name !== ID);
@@ -121,7 +127,7 @@ function recordOf(columns: readonly string[], cells: readonly string[], row: num
 }
 
 async function delimiterOf(path: string): Promise<string> {
-  for await (const line of createInterface({ input: createReadStream(path) }))
-    return likeliestDelimiter(line);
+  for await (const line of allLines(utf8Pieces(path)))
+    if (line.trim() !== '') return likeliestDelimiter(line);
   return likeliestDelimiter('');
 }

@@ -1,11 +1,16 @@
+import { Value } from '@sinclair/typebox/value';
 import { SERVICE_URL } from '../../config/settings.ts';
+import { randomIdentifiers } from '../../contract/identifiers.ts';
 import { formatDollars, microsOf } from '../../contract/money.ts';
-import { QUESTIONS_MAX } from '../../contract/tiers.ts';
 import { AnswerColumns } from '../../decisions/batch/answer-columns.ts';
+import { canGoOn } from '../../decisions/batch/ending.ts';
+import { LineIdSchema } from '../../decisions/batch/schemas.ts';
+import { isEmptyRecord } from '../../decisions/batch/table.ts';
 import { parseDecisionRequest } from '../../decisions/request.ts';
 import { Refusal } from '../../errors/errors.ts';
 import { ProgressBar } from '../../eval/progress.ts';
 import { LINES_MAX } from '../../http/batch-stream.ts';
+import { BODY_BYTES_MAX } from '../../http/body-bytes.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { writeJson } from '../../json/write-json.ts';
 import { classesOf } from '../../questions/question.ts';
@@ -15,8 +20,8 @@ import { CommandFailed } from '../command-failed.ts';
 import { interruptible } from '../interruptible.ts';
 import { readQuestionFile } from '../question-file.ts';
 import { AnswersFile } from './answers-file.ts';
-import { type BatchRecord, formatOf, RecordsHeader, readRecords } from './records.ts';
-import { BatchEnded, ConnectionLost, sendBatch } from './send-batch.ts';
+import { type BatchRecord, formatOf, ID, RECORD, RecordsHeader, readRecords } from './records.ts';
+import { BatchEnded, ConnectionLost, type SentLine, sendBatch } from './send-batch.ts';
 
 /** The options of `tds decide --batch`. */
 export interface BatchOptions {
@@ -30,13 +35,8 @@ export interface BatchOptions {
 /** The fields that all records of a batch share. */
 const SHARED = ['questions', 'mode', 'model'] as const;
 
-/** The ends of a batch after which the same records can be sent again. */
-const PASSING_CODES: readonly string[] = [
-  'overloaded',
-  'request_timeout',
-  'invalid_json',
-  'model_unavailable',
-];
+/** The answered records after which an empty line tells the service that the file is still being read. */
+const SKIPPED_PER_LINE = 100;
 
 /** The waits in seconds between tries that bring no answer; after the last one the command ends. */
 const WAITS_S = [1, 2, 5, 10, 20, 30];
@@ -44,6 +44,8 @@ const WAITS_S = [1, 2, 5, 10, 20, 30];
 /** The records of a file, once it was read whole. */
 interface Scanned {
   readonly ids: readonly BatchRecord['id'][];
+  /** Records that the service would not read, or that say nothing. */
+  readonly unreadable: readonly (readonly [id: BatchRecord['id'], why: Refusal])[];
   /** The first line of every request. */
   readonly header: JsonObject<JsonValue>;
   readonly columns: AnswerColumns | null;
@@ -69,7 +71,8 @@ export async function runBatch(question_file: string | null, options: BatchOptio
   const file = output === undefined ? null : await AnswersFile.open(output, scanned.columns);
   try {
     await interruptible(async (isStopped, signal) => {
-      const run = new BatchRun({ path: batch, service, key, file, signal, ...scanned });
+      const run_key = file?.run_key ?? randomIdentifiers.linkToken();
+      const run = new BatchRun({ path: batch, service, key, file, run_key, signal, ...scanned });
       await run.toEnd();
       const is_stopped = isStopped();
       process.stderr.write(`${run.summary(is_stopped)}\n`);
@@ -85,6 +88,7 @@ async function scan(questions: JsonObject<JsonValue> | null, options: BatchOptio
   const { batch, output, mode } = options;
   const is_csv = output !== undefined && formatOf(output) === 'csv';
   const seen = new Map<string, BatchRecord['id']>();
+  const unreadable: [BatchRecord['id'], Refusal][] = [];
   let shared = questions;
   for await (const record of readRecords(batch)) {
     if (record instanceof RecordsHeader) {
@@ -96,6 +100,8 @@ async function scan(questions: JsonObject<JsonValue> | null, options: BatchOptio
     if (seen.has(name))
       throw new CommandFailed(`${batch} has the id ${name} twice: answers are found by it.`);
     seen.set(name, record.id);
+    const refusal = refusalOf(record);
+    if (refusal !== null) unreadable.push([record.id, refusal]);
     if (is_csv && seen.size > 1 && isJsonObject(record.line.get('questions'))) {
       throw new CommandFailed(
         `The record ${name} has questions of its own: name an --output that ends in .jsonl.`,
@@ -104,7 +110,8 @@ async function scan(questions: JsonObject<JsonValue> | null, options: BatchOptio
   }
   if (seen.size === 0 || shared === null) throw new CommandFailed(`${batch} has no record.`);
   const header = headerOf(shared, mode);
-  const request = parseDecisionRequest(header.with('state', ''), null, QUESTIONS_MAX);
+  // The service knows how many questions the organization may ask.
+  const request = parseDecisionRequest(header.with('state', ''), null, Number.POSITIVE_INFINITY);
   if (request instanceof Refusal) {
     throw new CommandFailed(
       `${request.code}${request.param === null ? '' : ` (${request.param})`}: ${request.message} Name a file with questions before --batch, or give them in the first line.`,
@@ -113,13 +120,32 @@ async function scan(questions: JsonObject<JsonValue> | null, options: BatchOptio
   const asked = request.questions.map(({ id, question, threshold }) => {
     return { id, type: question.type, threshold, classes: classesOf(question) };
   });
-  return { ids: [...seen.values()], header, columns: is_csv ? new AnswerColumns(asked) : null };
+  const columns = is_csv ? new AnswerColumns(asked) : null;
+  return { ids: [...seen.values()], unreadable, header, columns };
+}
+
+/** Returns why the line of a record is not asked; null where it is. */
+function refusalOf({ id, line }: BatchRecord): Refusal | null {
+  if (!Value.Check(LineIdSchema, id)) {
+    const message = 'The id of a record has at most 255 characters.';
+    return new Refusal('invalid_request', { message, param: ID });
+  }
+  if (isEmptyRecord(line.get(RECORD) ?? null)) {
+    return new Refusal('missing_state', { message: 'The record is empty.', param: RECORD });
+  }
+  if (Buffer.byteLength(writeJson(line)) <= BODY_BYTES_MAX) return null;
+  return new Refusal('request_too_large', { message: 'The record is larger than 1 MB.' });
+}
+
+function errorLine(id: BatchRecord['id'], { type, code, message, param }: Refusal): JsonObject<JsonValue> {
+  const names = ['type', 'code', 'message', 'param'];
+  return new JsonObject<JsonValue>([ID, 'error'], [id, new JsonObject(names, [type, code, message, param])]);
 }
 
 function headerOf(shared: JsonObject<JsonValue>, mode: string | undefined): JsonObject<JsonValue> {
   const given = SHARED.flatMap((name) => {
-    const value = name === 'mode' ? (mode ?? shared.get(name)) : shared.get(name);
-    return (value ?? null) === null ? [] : [[name, value ?? null] as const];
+    const value = shared.get(name) ?? (name === 'mode' ? mode : null) ?? null;
+    return value === null ? [] : [[name, value] as const];
   });
   return new JsonObject<JsonValue>(
     given.map(([name]) => name),
@@ -134,6 +160,8 @@ interface RunParts extends Scanned {
   readonly key: string;
   /** Null where answers go to standard output. */
   readonly file: AnswersFile | null;
+  /** The idempotency key of all requests: a line whose answer was lost is not charged again. */
+  readonly run_key: string;
   readonly signal: AbortSignal;
 }
 
@@ -141,6 +169,8 @@ interface RunParts extends Scanned {
 class BatchRun {
   /** The records that this run is done with, by the JSON of their ids. */
   readonly #done = new Set<string>();
+  /** The ids of the records in the current request, in its order; null for an empty line. */
+  #sent: (BatchRecord['id'] | null)[] = [];
   /** The number of records that had an answer before this run. */
   readonly #before: number;
   readonly #tally: Tally = { answered: 0, failed: 0, cost_micros: 0 };
@@ -157,8 +187,9 @@ class BatchRun {
 
   /** Asks until every record has an answer or an error, or the signal is aborted. Throws `CommandFailed`. */
   async toEnd(): Promise<void> {
-    const { signal, service } = this.parts;
+    const { signal, service, file, unreadable } = this.parts;
     let tries = 0;
+    for (const [id, why] of unreadable) if (file?.has(id) !== true) await this.#take(errorLine(id, why));
     this.#show();
     while (this.#left > 0 && !signal.aborted) {
       const before = this.#handled;
@@ -167,14 +198,14 @@ class BatchRun {
         if (this.#handled === before) throw new ConnectionLost('no record was answered');
       } catch (error) {
         if (signal.aborted) return;
-        const may_pass = error instanceof BatchEnded && PASSING_CODES.includes(error.code);
+        const may_pass = error instanceof BatchEnded && canGoOn(error.code);
         if (!may_pass && !(error instanceof ConnectionLost)) throw this.#failed(error);
         tries = this.#handled > before ? 0 : tries;
         const wait_s = WAITS_S[tries];
         if (wait_s === undefined) throw this.#failed(error);
         tries += 1;
         const retry_after_s = error instanceof BatchEnded ? (error.retry_after_s ?? 0) : 0;
-        process.stderr.write(`\n${service} does not answer: trying again.\n`);
+        process.stderr.write(`\n${service} does not answer now: trying again.\n`);
         await pauseByTimer(Math.max(wait_s, retry_after_s) * MS_PER_S, signal);
       }
     }
@@ -200,33 +231,43 @@ class BatchRun {
   }
 
   async #sendOnce(): Promise<void> {
-    const { service, key, file, signal } = this.parts;
-    const target = { service, key, signal, idempotency_key: file?.run_key ?? null };
+    const { service, key, run_key, signal } = this.parts;
+    const target = { service, key, signal, idempotency_key: run_key };
     for await (const answer of sendBatch(target, this.#lines())) {
       await this.#take(answer);
       this.#show();
     }
   }
 
-  /** Yields the header and the records that are left, as many as a request may have. */
-  async *#lines(): AsyncGenerator<JsonObject<JsonValue>> {
-    const { path, header, file } = this.parts;
-    yield header;
-    let count = 0;
+  /** Yields the header, once a record is found that is left, and as many of those as a request may have. */
+  async *#lines(): AsyncGenerator<SentLine> {
+    const { path, header, file, signal } = this.parts;
+    this.#sent = [];
+    let skipped = 0;
     for await (const record of readRecords(path)) {
+      if (signal.aborted || this.#sent.length === LINES_MAX) return;
       if (record instanceof RecordsHeader) continue;
       const { id, line } = record;
-      if (file?.has(id) === true || this.#done.has(writeJson(id))) continue;
-      if (count === LINES_MAX) return;
-      count += 1;
-      yield line;
+      const is_left = file?.has(id) !== true && !this.#done.has(writeJson(id));
+      if (is_left) {
+        if (this.#sent.length === 0) yield header;
+        this.#sent.push(id);
+        yield line;
+      } else if (this.#sent.length > 0) {
+        skipped += 1;
+        if (skipped % SKIPPED_PER_LINE > 0) continue;
+        this.#sent.push(null);
+        yield null;
+      }
     }
   }
 
-  async #take(answer: JsonObject<JsonValue>): Promise<void> {
-    const id = answer.get('id');
+  async #take(received: JsonObject<JsonValue>): Promise<void> {
+    // The line says whose error it is where the service could not read the id. The header is line 1.
+    const id = received.get(ID) ?? this.#sent[Number(received.get('line')) - 2];
     if (typeof id !== 'string' && typeof id !== 'number') return;
     const { file } = this.parts;
+    const answer = received.with(ID, id);
     if (file === null) await print(`${writeJson(answer)}\n`);
     if (answer.get('error') === undefined) {
       file?.add(id, answer);
@@ -249,6 +290,9 @@ class BatchRun {
   #failed(error: unknown): unknown {
     if (error instanceof BatchEnded) {
       return new CommandFailed(`${error.code}: ${error.message} ${this.#whatIsLeft()}.`, { cause: error });
+    }
+    if (error instanceof CommandFailed) {
+      return new CommandFailed(`${error.message} ${this.#whatIsLeft()}.`, { cause: error });
     }
     if (error instanceof ConnectionLost) {
       return new CommandFailed(`No service answers at ${this.parts.service}. ${this.#whatIsLeft()}.`, {

@@ -47,7 +47,10 @@ export function alertRoutes(services: ConsoleServices) {
     .post(
       '/read',
       ({ session: { user_id }, body: { up_to_id } }) => done(markAlertsRead(services, user_id, up_to_id)),
-      { body: Type.Object({ up_to_id: Type.Integer() }), response: Done },
+      {
+        body: Type.Object({ up_to_id: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) }),
+        response: Done,
+      },
     )
     .patch(
       '/',

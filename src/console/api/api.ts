@@ -5,6 +5,8 @@ import { Refusal } from '../../errors/errors.ts';
 import { readBytes } from '../../http/body-bytes.ts';
 import type { RequestContexts } from '../../http/context.ts';
 import { jsonResponse } from '../../http/responses.ts';
+import { isJsonArray, isJsonObject, type JsonValue } from '../../json/json-value.ts';
+import { JsonError, readJson } from '../../json/read-json.ts';
 import { ReadTookTooLong } from '../../usage/fair-reader.ts';
 import { SignInError } from '../people/errors.ts';
 import { accountRoutes } from './account.ts';
@@ -45,6 +47,9 @@ export const API_PREFIX = '/console/api';
  */
 const BODY_BYTES_MAX = 65_536;
 
+/** More fields than any change has. They become a plain object, which finds names by a hash without a seed. */
+const FIELDS_MAX = 32;
+
 /** The console's API, as the pages are compiled against it. */
 export type ConsoleApi = ReturnType<typeof consoleApi>;
 
@@ -63,15 +68,13 @@ export function consoleApi(services: ConsoleServices, contexts: RequestContexts)
       })
       .onError(({ code, error, request }) => {
         const context = contexts.of(request);
-        const is_away = isDatabaseAway(error);
-        const refusal = is_away ? refusedWhileAway() : refusalOf(code, error);
-        context.code = refusal.code;
+        const refusal = isDatabaseAway(error) ? refusedWhileAway() : refusalOf(code, error);
+        context.refusal = refusal;
         // The port's refusals are reported where they are decided, and overload is not our own fault.
         const cause = error instanceof ParseError ? error.cause : error;
         const is_told = [ConsoleRefusal, SignInError, ReadTookTooLong].some((told) => cause instanceof told);
         if (refusal.status >= 500 && !is_told) {
-          const told = is_away ? 'auth_unavailable' : 'internal_error';
-          problems.report({ request_id: context.request_id, step: 'http', code: told, error });
+          problems.report({ request_id: context.request_id, step: 'http', code: refusal.code, error });
         }
         const { status, type, message, param, retry_after_s } = refusal;
         return jsonResponse(
@@ -126,27 +129,24 @@ function refusedBody(refusal: Refusal): ConsoleRefusal {
 function jsonOf(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) return undefined;
   try {
-    return withoutDepth(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)));
-  } catch {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return withoutDepth(readJson(text, { keeps_outer_numbers: true }));
+  } catch (error) {
+    if (error instanceof JsonError && error.too_deep) return [];
     throw refusedByPort(new Refusal('invalid_json'));
   }
 }
 
 /**
- * Returns a body with an empty array in place of everything below its fields. No field of a body is an object
- * or an array: its schema refuses both. Elysia writes the refused value into a message. That fails for an
- * object with a `toString` of its own, and for a thousand nested arrays.
+ * Returns a body with an empty array in place of everything below its fields, and of one with too many fields. No field of
+ * a body is an object or an array: its schema refuses both. Elysia writes the refused value into a message. That fails for
+ * an object with a `toString` of its own.
  */
-function withoutDepth(body: unknown): unknown {
-  if (!isNested(body)) return body;
-  if (Array.isArray(body)) return [];
-  return Object.fromEntries(
-    Object.entries(body).map(([name, field]) => [name, isNested(field) ? [] : field]),
-  );
-}
-
-function isNested(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
+function withoutDepth(body: JsonValue): unknown {
+  if (!isJsonObject(body)) return isJsonArray(body) ? [] : body;
+  if (body.names.length > FIELDS_MAX) return [];
+  const fields = body.values.map((field) => (isJsonObject(field) || isJsonArray(field) ? [] : field));
+  return Object.fromEntries(body.names.map((name, at) => [name, fields[at]]));
 }
 
 /** Returns the refusal for anything that a route threw. */

@@ -100,6 +100,9 @@ const Movement = answerOf({
   request_id: nullable(Type.String()),
   payment_id: nullable(Type.String()),
   provider: nullable(Type.String()),
+  refunds_payment_id: nullable(
+    Type.String({ description: 'The payment of a refund, or of one that a top-up takes back.' }),
+  ),
 });
 
 /** The start of the next page of the history. */

@@ -51,6 +51,11 @@ const KeyList = answerOf({
   next: nullable(Type.String({ description: 'The cursor of the next page; active keys are all in one.' })),
 });
 
+/** A lifetime from now on, because the browser's clock may be wrong. */
+const Lifetime = nullable(
+  Type.Integer({ minimum: 1, description: 'In milliseconds; null for a key that never expires.' }),
+);
+
 const KeyParams = Type.Object({ organization_id: Id, key_id: Id });
 
 /**
@@ -77,10 +82,11 @@ export function keyRoutes(services: ConsoleServices) {
     )
     .post(
       '/',
-      async ({ actor, params: { organization_id }, body }) => {
-        const { project_id } = body;
+      async ({ actor, params: { organization_id }, body: { lifetime_ms = null, ...asked } }) => {
+        const { project_id } = asked;
         await requireProjectOf(services.store, actor, { organization_id, project_id }, 'create_keys');
-        const { id, key } = await createKey(services, actor, body);
+        const given = { ...asked, expires_at_ms: endOf(services, lifetime_ms) };
+        const { id, key } = await createKey(services, actor, given);
         return { id, key };
       },
       {
@@ -88,7 +94,7 @@ export function keyRoutes(services: ConsoleServices) {
         body: Type.Object({
           project_id: Id,
           name: Name,
-          expires_at_ms: Type.Optional(nullable(Time)),
+          lifetime_ms: Type.Optional(Lifetime),
           monthly_limit_micros: Type.Optional(nullable(Micros)),
         }),
         response: Secret,
@@ -96,11 +102,12 @@ export function keyRoutes(services: ConsoleServices) {
     )
     .patch(
       '/:key_id',
-      async ({ actor, params, body: { expires_at_ms } }) => {
+      async ({ actor, params, body: { lifetime_ms } }) => {
         await requireKeyOf(services.store, actor, params, 'see');
+        const expires_at_ms = endOf(services, lifetime_ms);
         return await done(setKeyExpiry(services, actor, { key_id: params.key_id, expires_at_ms }));
       },
-      { params: KeyParams, body: Type.Object({ expires_at_ms: nullable(Time) }), response: Done },
+      { params: KeyParams, body: Type.Object({ lifetime_ms: Lifetime }), response: Done },
     )
     .post(
       '/:key_id/limit',
@@ -116,12 +123,17 @@ export function keyRoutes(services: ConsoleServices) {
     )
     .post(
       '/:key_id/rotate',
-      async ({ actor, params, body: { overlap_ms } }) => {
+      async ({ actor, params, body: { overlap_ms, lifetime_ms = null } }) => {
         await requireKeyOf(services.store, actor, params, 'see');
-        const { id, key } = await rotateKey(services, actor, { key_id: params.key_id, overlap_ms });
+        const given = { key_id: params.key_id, overlap_ms, expires_at_ms: endOf(services, lifetime_ms) };
+        const { id, key } = await rotateKey(services, actor, given);
         return { id, key };
       },
-      { params: KeyParams, body: Type.Object({ overlap_ms: Type.Integer() }), response: Secret },
+      {
+        params: KeyParams,
+        body: Type.Object({ overlap_ms: Type.Integer(), lifetime_ms: Type.Optional(Lifetime) }),
+        response: Secret,
+      },
     )
     .delete(
       '/:key_id',
@@ -132,6 +144,11 @@ export function keyRoutes(services: ConsoleServices) {
       },
       { params: KeyParams, response: answerOf({ revoked_at_ms: Time }) },
     );
+}
+
+/** Returns the time at which a key with that lifetime expires; null for never. */
+function endOf({ clock }: Pick<ConsoleServices, 'clock'>, lifetime_ms: number | null): number | null {
+  return lifetime_ms === null ? null : clock.now_ms() + lifetime_ms;
 }
 
 function shown({ organization_id: _, organization_name: __, ...key }: ListedKey) {

@@ -1,8 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { AccountError } from '../../access/errors.ts';
-import { requirePermission } from '../../access/permissions.ts';
-import { addOwnModel, listOwnModels, removeOwnModel } from '../../catalog/own-models.ts';
+import {
+  addOwnModel,
+  listOwnModels,
+  removeOwnModel,
+  requireRoomForOwnModel,
+} from '../../catalog/own-models.ts';
 import { Refusal } from '../../errors/errors.ts';
 import { BODY_BYTES_MAX, readBytes } from '../../http/body-bytes.ts';
 import { writeJson } from '../../json/write-json.ts';
@@ -95,7 +99,7 @@ export function ownModelAddingRoutes(services: ConsoleServices) {
   return new Elysia({ prefix: PREFIX }).use(signedIn(services)).post(
     '/',
     async ({ actor, request, params: { organization_id }, query: { name } }) => {
-      await requirePermission(services.store, actor, organization_id, 'manage_models');
+      await requireRoomForOwnModel(services.store, actor, { organization_id, name }, services.clock.now_ms());
       const tuning = await readText(services, request, organization_id);
       const base_id = await baseOf(services, organization_id, headerOf(tuning));
       const source = { base_id, tuning_sha256: tuningSha256(tuning), tuning };

@@ -49,7 +49,8 @@ export function playgroundRoutes(services: ConsoleServices, contexts: RequestCon
       // The API reads a body after the key is known.
       parse: 'none',
       params: PlaygroundParams,
-      response: DecisionResponseSchema,
+      // A copy, because Elysia writes into the schemas of its routes, and this one is in the OpenAPI document.
+      response: { ...DecisionResponseSchema },
     },
   );
 }
@@ -75,6 +76,6 @@ export function playgroundTokenRoutes(services: ConsoleServices, contexts: Reque
         if (result instanceof Refusal) throw refusedByPort(result);
         return jsonResponse(context.request_id, 200, result);
       },
-      { parse: 'none', params: PlaygroundParams, response: TokenCountSchema },
+      { parse: 'none', params: PlaygroundParams, response: { ...TokenCountSchema } },
     );
 }

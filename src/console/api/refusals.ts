@@ -2,15 +2,15 @@ import type { CatalogChangeRefused } from '../../catalog/changes.ts';
 import {
   ACCOUNT_ERRORS,
   type AccountErrorCode,
+  type AnyErrorCode,
   CONSOLE_ERROR_TYPES,
   CONSOLE_ERRORS,
   type ConsoleEntry,
   type ConsoleErrorCode,
   type ConsoleStatus,
-  type ErrorCode,
+  type OverloadReason,
   Refusal,
   SIGN_IN_ERRORS,
-  type SignInErrorCode,
 } from '../../errors/errors.ts';
 import type { SignInError } from '../people/errors.ts';
 
@@ -20,10 +20,11 @@ export class ConsoleRefusal extends Error {
 
   constructor(
     readonly status: ConsoleStatus,
-    readonly code: ConsoleErrorCode | AccountErrorCode | SignInErrorCode | ErrorCode,
+    readonly code: AnyErrorCode,
     message: string,
     readonly param: string | null = null,
     readonly retry_after_s: number | null = null,
+    readonly reason: OverloadReason | null = null,
   ) {
     super(message);
   }
@@ -76,8 +77,9 @@ export function refusedWhileAway(): ConsoleRefusal {
 }
 
 /** Returns the refusal that the API itself would give. */
-export function refusedByPort({ status, code, message, param, retry_after_s }: Refusal): ConsoleRefusal {
-  return new ConsoleRefusal(status, code, message, param, retry_after_s);
+export function refusedByPort(refusal: Refusal): ConsoleRefusal {
+  const { status, code, message, param, retry_after_s, reason } = refusal;
+  return new ConsoleRefusal(status, code, message, param, retry_after_s, reason);
 }
 
 /** Returns the field of a row of the catalogue; null where it names none. */

@@ -1,7 +1,8 @@
 import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { t } from 'elysia';
-import type { Role } from '../../contract/roles.ts';
-import type { Mode } from '../../questions/question.ts';
+import { ENTRY_ID } from '../../contract/identifiers.ts';
+import { ROLES, type Role } from '../../contract/roles.ts';
+import { MODES, type Mode } from '../../questions/question.ts';
 import { TIME_MAX_MS } from '../../usage/buckets.ts';
 
 /** An id of this service. */
@@ -11,7 +12,7 @@ export const Id = Type.String({ minLength: 1, maxLength: 64 });
  * The id that a page draws for one entry, which identifies it when it is sent again. No payment has such an
  * id.
  */
-export const EntryId = Type.String({ pattern: '^entry_[0-9A-Za-z_-]{16,64}$' });
+export const EntryId = Type.String({ pattern: ENTRY_ID.source });
 
 /** A person's input for a name; the rules check it exactly. */
 export const Name = Type.String({ maxLength: 1_000 });
@@ -73,15 +74,12 @@ export async function done(change: Promise<unknown>): Promise<Static<typeof Done
 }
 
 /** The mode of reading a record. */
-export const ModeSchema = Type.Union([Type.Literal('fast'), Type.Literal('consistent')]) satisfies TSchema & {
-  readonly static: Mode;
-};
+export const ModeSchema = oneOf<Mode>(MODES);
 
 /** The role of a member in an organization. */
-export const RoleSchema = Type.Union([
-  Type.Literal('owner'),
-  Type.Literal('admin'),
-  Type.Literal('developer'),
-  Type.Literal('billing'),
-  Type.Literal('reader'),
-]) satisfies TSchema & { readonly static: Role };
+export const RoleSchema = oneOf<Role>(ROLES);
+
+/** Returns the schema of one of these names. Of a list of unknown length, the framework's types would make never. */
+function oneOf<Name extends string>(names: readonly Name[]) {
+  return Type.Unsafe<Name>(Type.Union(names.map((name) => Type.Literal(name))));
+}

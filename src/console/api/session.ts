@@ -29,7 +29,15 @@ const Session = answerOf({
   }),
   csrf_token: Type.String(),
   expires_at_ms: Time,
-  organizations: listOf(answerOf({ id: Type.String(), name: Type.String(), role: RoleSchema })),
+  organizations: listOf(
+    answerOf({
+      id: Type.String(),
+      name: Type.String(),
+      role: RoleSchema,
+      /** True while the operator has its keys refused. */
+      is_suspended: Type.Boolean(),
+    }),
+  ),
 });
 
 const NoSession = answerOf({
@@ -121,9 +129,9 @@ async function nobody({ sign_in }: Pick<ConsoleServices, 'sign_in'>, headers: He
 
 async function organizationsOf({ store }: Pick<ConsoleServices, 'store'>, user_id: string) {
   const organizations = [];
-  for (const { id, name } of await store.accounts.organizationsOf(user_id)) {
+  for (const { id, name, suspended_at_ms } of await store.accounts.organizationsOf(user_id)) {
     const role = await store.accounts.roleOf({ organization_id: id, user_id });
-    if (role !== null) organizations.push({ id, name, role });
+    if (role !== null) organizations.push({ id, name, role, is_suspended: suspended_at_ms !== null });
   }
   return organizations;
 }

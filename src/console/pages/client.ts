@@ -120,7 +120,13 @@ function failureOf(status: number, body: unknown, retry_after: string | null): A
 }
 
 function unreachable(): ApiError {
-  return new ApiError('unreachable', 'The service cannot be reached. Is it running?', null, null, 0);
+  return new ApiError(
+    'unreachable',
+    'The service cannot be reached. Is this device online, and is the service running?',
+    null,
+    null,
+    0,
+  );
 }
 
 /** Returns anything that was thrown as an `ApiError`. */

@@ -5,6 +5,7 @@ import { allows, type Role } from '../../contract/roles.ts';
 import { AlertMenu } from './alerts/alert-menu.tsx';
 import { Icon, type IconName } from './components/icon.tsx';
 import { Menu } from './components/menu.tsx';
+import { Notice } from './components/notice.tsx';
 import { SegmentedControl } from './components/tabs.tsx';
 import { attempt, Toasts } from './components/toast.tsx';
 import { InboxCount } from './operator/inbox-count.tsx';
@@ -98,6 +99,11 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
         </nav>
       )}
       <main id="content" tabIndex={-1}>
+        {organization.value?.is_suspended === true && (
+          <Notice tone="danger" title="The operator has suspended this organization.">
+            Its keys are refused; ask the operator.
+          </Notice>
+        )}
         {children}
       </main>
       <Toasts />

@@ -18,9 +18,13 @@ import { useLoaded } from './use-loaded.ts';
 /** An invitation, which the signed-in owner of its address can accept. */
 export default function InvitationPage() {
   const [of_link] = useLinkToken();
-  const token = of_link ?? keptInvitation()?.token ?? null;
+  const token = of_link ?? keptInvitation();
   if (token !== null) return <Invited token={token} />;
-  return <EmptyState title="No invitation is open here">Open the link in your invitation again.</EmptyState>;
+  return (
+    <EmptyState title="No invitation is open here" is_page>
+      Open the link in your invitation again.
+    </EmptyState>
+  );
 }
 
 /** The refusals after which the link is useless. */
@@ -42,7 +46,7 @@ type Offered = AnswerOf<typeof api.invitation.read.post>;
 function Invited({ token }: { readonly token: string }) {
   const invitation = useLoaded(async () => {
     const offered = await answered(token, call(api.invitation.read.post({ token })));
-    keepInvitation({ token, email: offered.email });
+    keepInvitation(token);
     return offered;
   }, [token]);
   const code = invitation.error?.code;
@@ -81,6 +85,7 @@ function UnknownLink() {
   return (
     <EmptyState
       title="This invitation link is not valid"
+      is_page
       actions={<ButtonLink href="/console">Go to the start</ButtonLink>}
     >
       It may have been cut when it was copied: open it from the mail. If that does not help, ask whoever
@@ -94,6 +99,7 @@ function EndedInvitation() {
   return (
     <EmptyState
       title="This invitation has ended"
+      is_page
       actions={<ButtonLink href="/console">Go to your organizations</ButtonLink>}
     >
       It was used or revoked, or has expired. If you have joined already, go on to your organizations. If not,
@@ -155,7 +161,7 @@ function JoinNew({ offered, token }: { readonly offered: Offered; readonly token
         is_disabled
       />
       <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
-      <NewPasswordField name="password" />
+      <NewPasswordField />
     </Form>
   );
 }

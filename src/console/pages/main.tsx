@@ -65,10 +65,11 @@ function Console() {
 function AllowedPage({ entry }: { readonly entry: PageEntry | undefined }) {
   const is_operator = session.value.state === 'signed_in' && session.value.user.is_operator;
   // A page that the reader may not know about does not exist for them.
-  if (entry === undefined || (entry.audience === 'operator' && !is_operator)) return <NotFoundState />;
+  if (entry === undefined || (entry.audience === 'operator' && !is_operator))
+    return <NotFoundState is_page />;
   if (entry.audience === 'organization') {
-    if (organization.value === undefined) return <NotFoundState />;
-    if (!isOffered(entry, organization.value.role)) return <ForbiddenState />;
+    if (organization.value === undefined) return <NotFoundState is_page />;
+    if (!isOffered(entry, organization.value.role)) return <ForbiddenState is_page />;
   }
   return <LoadedPage entry={entry} />;
 }

@@ -1,6 +1,6 @@
 import type { PageEntry } from './page.ts';
 
-/** Every page of the console, in the order of the navigation. A new page is one line here. */
+/** Every page of the console, in the order of the navigation. A new page is an entry here. */
 export const PAGES: readonly PageEntry[] = [
   { path: '/console', audience: 'signed_in', load: () => import('./home.tsx') },
   { path: '/console/sign-in', audience: 'anyone', load: () => import('./sign-in.tsx') },

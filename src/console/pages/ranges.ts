@@ -1,4 +1,5 @@
 import { DAY_MS } from '../../time/clock.ts';
+import { isDay, startOfDay_ms } from '../../time/days.ts';
 
 export const PRESETS = [
   { value: 'day', label: '24 h' },
@@ -33,10 +34,8 @@ export function rangeOfAll(now_ms: number): DateRange {
  * the first.
  */
 export function rangeOfDays(first: string, last: string): DateRange | null {
-  const from_ms = Date.parse(`${first}T00:00:00Z`);
-  const last_ms = Date.parse(`${last}T00:00:00Z`);
-  if (Number.isNaN(from_ms) || Number.isNaN(last_ms) || last_ms < from_ms) return null;
-  return { preset: 'days', from_ms, to_ms: last_ms + DAY_MS };
+  if (!isDay(first) || !isDay(last) || last < first) return null;
+  return { preset: 'days', from_ms: startOfDay_ms(first), to_ms: startOfDay_ms(last) + DAY_MS };
 }
 
 /** Returns the UTC day of a time, as `YYYY-MM-DD`. */

@@ -9,6 +9,7 @@ import { PageHeader } from './components/page-header.tsx';
 import { showToast } from './components/toast.tsx';
 import { useLinkToken } from './link-token.ts';
 import { navigate } from './router.ts';
+import { loadSession, session } from './session.ts';
 
 /** A form that asks for the mail that resets a password; with its token, a form for the new password. */
 export default function Reset() {
@@ -54,14 +55,18 @@ function NewPassword({ token, onAskAgain }: { readonly token: string; readonly o
       <PageHeader title="Choose a new password" description="You are signed out everywhere else." />
       <Form
         submit="Set password"
-        fields={['new_password']}
+        fields={['password']}
         onSubmit={async (values) => {
-          await call(api.reset.post({ token, new_password: values.exact('new_password') }));
-          showToast('Your password is changed. Sign in with it.');
+          await call(api.reset.post({ token, new_password: values.exact('password') }));
+          // The reset has ended the sessions of before.
+          await loadSession();
+          const next =
+            session.value.state === 'signed_in' ? 'Sign out to sign in with it.' : 'Sign in with it.';
+          showToast(`The password is changed. ${next}`);
           navigate('/console/sign-in', { replace: true });
         }}
       >
-        <NewPasswordField label="New password" name="new_password" />
+        <NewPasswordField label="New password" />
       </Form>
       <p class="form-links">
         <Button kind="quiet" onClick={onAskAgain}>

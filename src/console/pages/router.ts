@@ -9,6 +9,16 @@ export const query = computed(() => address.value.searchParams);
 /** The fields of its fragment: tokens of links, which are in no request and no referrer. */
 export const fragment = computed(() => new URLSearchParams(address.value.hash.slice(1)));
 
+const holds = new Set<() => boolean>();
+
+/** Keeps the shown page on the browser's ways back and forward while `isHeld` returns true. Returns what ends that. */
+export function holdPage(isHeld: () => boolean): () => void {
+  holds.add(isHeld);
+  return () => {
+    holds.delete(isHeld);
+  };
+}
+
 /** Shows another page of the console without loading the document again. */
 export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
   const target = new URL(to, location.href);
@@ -45,7 +55,9 @@ export function dropFragment(): void {
 /** Handles the browser's back and forward, and every plain `<a href>` to a page of the console. */
 export function startRouter(): void {
   addEventListener('popstate', () => {
-    address.value = new URL(location.href);
+    // The browser has gone already. The same address after the earlier one is the way back again.
+    if ([...holds].some((isHeld) => isHeld())) history.pushState(null, '', address.value);
+    else address.value = new URL(location.href);
   });
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0) return;

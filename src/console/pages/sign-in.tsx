@@ -8,25 +8,22 @@ import { TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
+import { Skeleton } from './components/skeleton.tsx';
 import { attempt, showToast } from './components/toast.tsx';
 import { focusContent } from './focus-content.ts';
-import { safeReturnPath } from './paths.ts';
-import { navigate, query } from './router.ts';
 import { loadSession, session } from './session.ts';
+import { useLeadOn } from './use-lead-on.ts';
 
 /** Sign-in with email address and password, or with a passkey, followed by the requested page. */
 export default function SignIn() {
-  const wanted = query.value.get('return');
+  const is_led_on = useLeadOn();
   const [is_waiting, setWaiting] = useState(false);
   const [unverified_email, setUnverifiedEmail] = useState<string>();
   const is_open = session.value.state === 'signed_out' && session.value.sign_up === 'open';
   const has_ended = session.value.state === 'signed_out' && session.value.has_ended;
   const offers_passkeys = session.value.state === 'signed_out' && session.value.offers_passkeys;
-  const goOn = async () => {
-    await loadSession();
-    navigate(safeReturnPath(wanted, location.origin) + location.hash, { replace: true });
-  };
-  if (is_waiting) return <SecondStep onDone={goOn} onStartAgain={() => setWaiting(false)} />;
+  if (is_led_on) return <Skeleton />;
+  if (is_waiting) return <SecondStep onDone={loadSession} onStartAgain={() => setWaiting(false)} />;
   return (
     <>
       <PageHeader
@@ -48,7 +45,7 @@ export default function SignIn() {
           try {
             const step = await call(api['sign-in'].post({ email, password: values.exact('password') }));
             if ('needs_second_factor' in step) setWaiting(true);
-            else await goOn();
+            else await loadSession();
           } catch (error) {
             if (asApiError(error).code === 'email_not_verified') setUnverifiedEmail(email);
             throw error;
@@ -59,7 +56,7 @@ export default function SignIn() {
         <CurrentPasswordField />
       </Form>
       {unverified_email !== undefined && <SendLinkAgain email={unverified_email} />}
-      {offers_passkeys && canUsePasskeys() && <PasskeyButton onDone={goOn} />}
+      {offers_passkeys && canUsePasskeys() && <PasskeyButton onDone={loadSession} />}
       <p class="form-links">
         <a href="/console/reset">Forgot your password?</a>
         {is_open && <a href="/console/sign-up">Create an account</a>}

@@ -6,14 +6,18 @@ import { Form } from './components/form.tsx';
 import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
 import { PageHeader } from './components/page-header.tsx';
+import { Skeleton } from './components/skeleton.tsx';
 import { attempt, showToast } from './components/toast.tsx';
 import { session } from './session.ts';
+import { useLeadOn } from './use-lead-on.ts';
 
 /** The form that creates an account; the link in the mail that follows verifies the address. */
 export default function SignUp() {
+  const is_led_on = useLeadOn();
   const [sent_to, setSentTo] = useState<string>();
   const is_closed = session.value.state === 'signed_out' && session.value.sign_up === 'invited';
 
+  if (is_led_on) return <Skeleton />;
   if (sent_to !== undefined) {
     return (
       <>
@@ -66,7 +70,7 @@ export default function SignUp() {
       >
         <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
         <TextField label="Email address" name="email" type="email" autocomplete="username" is_required />
-        <NewPasswordField name="password" />
+        <NewPasswordField />
       </Form>
       <p class="form-links">
         <a href="/console/sign-in">Sign in instead</a>

@@ -7,6 +7,7 @@ export interface Loaded<T> {
    * The last answer. It stays while it is loaded again; undefined before the first and after other inputs.
    */
   readonly data: T | undefined;
+  /** Why the last load failed. It stays while it is loaded again, so that it keeps the focus and is announced once. */
   readonly error: ApiError | undefined;
   readonly is_loading: boolean;
   /** Loads again; resolves with the answer or the error in place. */
@@ -19,6 +20,8 @@ interface State<T> {
   readonly is_loading: boolean;
 }
 
+const NOTHING = { data: undefined, error: undefined } as const;
+
 /**
  * Loads when the page is shown and whenever an input changes. A late answer to earlier inputs is dropped.
  * `keep_stale` shows the old answer while other inputs are loaded, for charts and tables with filters.
@@ -28,15 +31,19 @@ export function useLoaded<T>(
   inputs: readonly unknown[],
   { keep_stale = false }: { keep_stale?: boolean } = {},
 ): Loaded<T> {
-  const [state, setState] = useState<State<T>>({ data: undefined, error: undefined, is_loading: true });
+  const [state, setState] = useState<State<T>>({ ...NOTHING, is_loading: true });
   const newest = useRef(0);
   const latest_load = useRef(load);
   latest_load.current = load;
 
-  const run = useCallback(async (keep: boolean) => {
+  const run = useCallback(async (keep: boolean, keep_error: boolean) => {
     const turn = ++newest.current;
     const isStale = () => turn !== newest.current;
-    setState(({ data }) => ({ data: keep ? data : undefined, error: undefined, is_loading: true }));
+    setState(({ data, error }) => ({
+      data: keep ? data : undefined,
+      error: keep_error ? error : undefined,
+      is_loading: true,
+    }));
     try {
       const data = await latest_load.current();
       if (!isStale()) setState({ data, error: undefined, is_loading: false });
@@ -47,14 +54,14 @@ export function useLoaded<T>(
 
   const is_first = useRef(true);
   useEffect(() => {
-    void run(keep_stale && !is_first.current);
+    void run(keep_stale && !is_first.current, false);
     is_first.current = false;
     return () => {
       newest.current++;
     };
   }, inputs);
 
-  const reload = useCallback(() => run(true), [run]);
+  const reload = useCallback(() => run(true, true), [run]);
   return { ...state, reload };
 }
 

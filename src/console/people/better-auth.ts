@@ -18,6 +18,9 @@ export const SESSION_UPDATE_S = 300;
 /** The path of cookies, so that no request of the API has them. */
 const COOKIE_PATH = '/console';
 
+/** The names of all cookies begin with it, and a dot. */
+export const COOKIE_PREFIX = 'tds';
+
 /** The header with the client's address for better-auth; a client's own header does not count. */
 export const ADDRESS_HEADER = 'x-tds-client-address';
 
@@ -140,7 +143,7 @@ export function openBetterAuth(parts: BetterAuthParts) {
       },
     },
     advanced: {
-      cookiePrefix: 'tds',
+      cookiePrefix: COOKIE_PREFIX,
       useSecureCookies: parts.is_https,
       defaultCookieAttributes: { path: COOKIE_PATH, httpOnly: true, sameSite: 'lax' },
       ipAddress: { disableIpTracking: true },
@@ -177,6 +180,18 @@ export async function userAwaitingSecondFactor(
   if (token === null) return null;
   const found = await internalAdapter.findVerificationValue(token);
   return found === null || found.expiresAt.getTime() <= now_ms ? null : found.value;
+}
+
+/**
+ * Returns headers whose only cookie is that of a sign-in that waits for its second factor. better-auth would prefer a
+ * session, which may be another account's.
+ */
+export async function withoutSession({ $context }: BetterAuth, headers: Headers): Promise<Headers> {
+  const { name } = (await $context).createAuthCookie(SECOND_FACTOR_COOKIE);
+  const cookies = (headers.get('cookie') ?? '').split(';').map((cookie) => cookie.trim());
+  const kept = new Headers(headers);
+  kept.set('cookie', cookies.find((cookie) => cookie.startsWith(`${name}=`)) ?? '');
+  return kept;
 }
 
 /** Returns the value of a signed cookie; null without one, or with a wrong signature. */

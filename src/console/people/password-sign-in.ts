@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { DBAdapterInstance, User } from 'better-auth';
 import { AccountError } from '../../access/errors.ts';
-import { checkedEmail, checkedName } from '../../accounts/names.ts';
+import { checkedEmail, checkedName, isEmail } from '../../accounts/names.ts';
 import type { PasskeyAction } from '../../accounts/passkeys.ts';
 import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import type { Identifiers } from '../../contract/identifiers.ts';
@@ -9,7 +9,7 @@ import { inBackground, type Problems } from '../../problems/problems.ts';
 import { QueuePerName } from '../../scheduling/queue-per-name.ts';
 import { type Clock, DAY_MS, MS_PER_S } from '../../time/clock.ts';
 import { inTime } from '../../time/in-time.ts';
-import { Attempts, type GiveBack } from './attempts.ts';
+import { Attempts, type RequestedMails } from './attempts.ts';
 import { cookieHeader, cookiesOf, deleteOwn, headersOf, nullIfNotSignedIn, told } from './auth-calls.ts';
 import {
   type BetterAuth,
@@ -34,9 +34,6 @@ import type { Cookies, OwnSession, SignedIn, SignIn, SignInStep, SignUpRule, Vis
 
 /** The most work after responses at once; each piece hashes a password or sends a mail. */
 const AFTER_ANSWERS_MAX = 200;
-
-/** The email addresses that better-auth accepts: some of those that `checkedEmail` accepts. */
-const MAILBOX = /^(?:[\w'+-]+\.)*[\w'+-]*[\w+-]@(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}$/;
 
 /** The age up to which accounts share a budget of changes with others of their address. */
 const NEW_ACCOUNT_MS = 30 * DAY_MS;
@@ -148,11 +145,10 @@ export class PasswordSignIn implements SignIn {
       if (this.sign_up === 'invited') throw new SignInError('invitation_needed');
       const { password } = given;
       const name = checkedName(given.name);
-      const email = checkedMailbox(given.email);
+      const email = checkedEmail(given.email);
       checkNewPassword(password);
       this.#attempts.ofAddress('sign_up', client_address);
-      this.#attempts.onAccount('mailbox', email);
-      this.#afterAnswer(async () => {
+      this.#afterAnswer('sign_up_mails', email, async () => {
         using _slot = await this.#sign_ups.take(email);
         await this.#queue.runAfterAnswer(client_address, async () => {
           await this.#auth.api.signUpEmail({ body: { name, email, password } });
@@ -171,7 +167,7 @@ export class PasswordSignIn implements SignIn {
     this.#attempts.ofAddress('sign_up', visit.client_address);
     const invited = await this.#parts.accounts.invitedAddress(given.invitation_token);
     if (invited === null) throw new SignInError('link_ended');
-    const email = checkedMailbox(invited);
+    const email = checkedEmail(invited);
     using _slot = await this.#sign_ups.take(email);
     return await this.#queue.run(visit.client_address, async () => {
       const user_id = await this.#createProven(email, name, password);
@@ -187,7 +183,7 @@ export class PasswordSignIn implements SignIn {
   }
 
   requestVerification({ client_address }: Visit, given: string): Promise<void> {
-    return this.#mailAfterAnswer(client_address, given, async (email) => {
+    return this.#mailAfterAnswer('verification_mails', client_address, given, async (email) => {
       const user = await this.#findUser(email);
       if (user !== null && !user.emailVerified) await this.#mailVerification(user);
       else await this.#tokens.issue('verify-email', null);
@@ -203,16 +199,11 @@ export class PasswordSignIn implements SignIn {
     visit: Visit,
     given: { readonly token: string; readonly password: string },
   ): Promise<Cookies> {
-    const { internalAdapter, password } = await this.#auth.$context;
+    const { internalAdapter } = await this.#auth.$context;
     const user_id = await this.#tokens.find('verify-email', given.token);
     const user = user_id === null ? null : await internalAdapter.findUserById(user_id);
     if (user === null) throw new SignInError('link_ended');
-    const giveBack = this.#attempts.onAccount('own_password', user.id);
-    const hash = (await internalAdapter.findCredentialAccount(user.id))?.password;
-    if (!hash || !(await password.verify({ hash, password: given.password }))) {
-      throw new SignInError('wrong_password');
-    }
-    giveBack();
+    await this.#checkOwnPassword(user.id, given.password);
     if ((await this.#tokens.take('verify-email', given.token)) === null) throw new SignInError('link_ended');
     await internalAdapter.updateUser(user.id, { emailVerified: true });
     return await this.#newSession(visit, user.email, given.password);
@@ -225,20 +216,19 @@ export class PasswordSignIn implements SignIn {
     const { password } = given;
     const email = given.email.trim().toLowerCase();
     this.#attempts.ofAddress('sign_in', visit.client_address);
-    const giveBack = this.#attempts.onAccount('password', email);
-    const step = await this.#queue.run(visit.client_address, () => this.#newSession(visit, email, password));
-    giveBack();
-    return step;
+    return await this.#attempts.guess('password', email, () =>
+      this.#queue.run(visit.client_address, () => this.#newSession(visit, email, password)),
+    );
   }
 
   async finishSignIn(visit: Visit, { code }: { readonly code: string }): Promise<Cookies> {
     this.#attempts.ofAddress('sign_in', visit.client_address);
     const user_id = await userAwaitingSecondFactor(this.#auth, visit.headers, this.#parts.clock.now_ms());
     if (user_id === null) throw new SignInError('second_factor_ended');
-    const giveBack = this.#attempts.onAccount('second_factor', user_id);
     const hash = await this.#passwordHashOfUser(user_id);
-    const { token, ...cookies } = await this.second_factors.proveAtSignIn(visit, user_id, code);
-    giveBack();
+    const { token, ...cookies } = await this.#attempts.guess('second_factor', user_id, () =>
+      this.second_factors.proveAtSignIn(visit, user_id, code),
+    );
     if ((await this.#passwordHashOfUser(user_id)) !== hash) {
       const { internalAdapter } = await this.#auth.$context;
       await internalAdapter.deleteSession(token);
@@ -316,30 +306,21 @@ export class PasswordSignIn implements SignIn {
   ): Promise<Cookies> {
     checkNewPassword(given.new_password);
     const session = await this.#requireSession(visit);
-    const giveBack = this.#attempts.onAccount('own_password', session.user_id);
-    return await this.#queue.run(visit.client_address, () =>
-      this.#changePassword(visit, session, given, giveBack),
-    );
+    return await this.#queue.run(visit.client_address, () => this.#changePassword(visit, session, given));
   }
 
   async #changePassword(
     visit: Visit,
     session: SignedIn,
     given: { readonly current_password: string; readonly new_password: string },
-    giveBack: GiveBack,
   ): Promise<Cookies> {
-    const { adapter, internalAdapter, password } = await this.#auth.$context;
-    const account = await internalAdapter.findCredentialAccount(session.user_id);
-    const hash = account?.password;
-    if (!hash || !(await password.verify({ hash, password: given.current_password }))) {
-      throw new SignInError('wrong_password');
-    }
-    giveBack();
+    const { adapter, password } = await this.#auth.$context;
+    const { account_id, hash } = await this.#checkOwnPassword(session.user_id, given.current_password);
     const replaced = await adapter.updateMany({
       model: 'account',
       // A change with the password from before a reset must not overwrite the new one.
       where: [
-        { field: 'id', value: account.id },
+        { field: 'id', value: account_id },
         { field: 'password', value: hash },
       ],
       update: { password: await password.hash(given.new_password) },
@@ -350,7 +331,7 @@ export class PasswordSignIn implements SignIn {
   }
 
   requestReset({ client_address }: Visit, given: string): Promise<void> {
-    return this.#mailAfterAnswer(client_address, given, async (email) => {
+    return this.#mailAfterAnswer('reset_mails', client_address, given, async (email) => {
       const user = await this.#findUser(email);
       const link = await this.#resetLink(user?.id ?? null);
       if (user !== null) this.mail(resetMail(email, link));
@@ -398,7 +379,7 @@ export class PasswordSignIn implements SignIn {
   countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
     const email = checkedEmail(given);
     this.#attempts.onAccount('invitations', user_id);
-    this.#attempts.onAccount('mailbox', email);
+    this.#attempts.onAccount('invitation_mails', email);
   }
 
   /** Sends a mail in the background; a failure is reported. `close` waits for it. */
@@ -460,10 +441,24 @@ export class PasswordSignIn implements SignIn {
     { user_id }: SignedIn,
     work: (headers: Headers) => Promise<T>,
   ): Promise<T> {
-    const giveBack = this.#attempts.onAccount('own_password', user_id);
-    const done = await this.#queue.run(visit.client_address, () => told(work(headersOf(visit))));
-    giveBack();
-    return done;
+    return await this.#attempts.guess('own_password', user_id, () =>
+      this.#queue.run(visit.client_address, () => told(work(headersOf(visit)))),
+    );
+  }
+
+  /** Returns where a user's password is stored, and its hash. Rejects as `#requirePassword`. */
+  #checkOwnPassword(
+    user_id: string,
+    given: string,
+  ): Promise<{ readonly account_id: string; readonly hash: string }> {
+    return this.#attempts.guess('own_password', user_id, async () => {
+      const { internalAdapter, password } = await this.#auth.$context;
+      const account = await internalAdapter.findCredentialAccount(user_id);
+      const hash = account?.password;
+      if (!hash || !(await password.verify({ hash, password: given })))
+        throw new SignInError('wrong_password');
+      return { account_id: account.id, hash };
+    });
   }
 
   /**
@@ -485,15 +480,15 @@ export class PasswordSignIn implements SignIn {
 
   /** Does work for a requested mail to an address in the background, within the limits. */
   #mailAfterAnswer(
+    mails: RequestedMails,
     client_address: string,
     given: string,
     work: (email: string) => Promise<void>,
   ): Promise<void> {
     return Promise.try(() => {
-      const email = checkedMailbox(given);
+      const email = checkedEmail(given);
       this.#attempts.ofAddress('mail', client_address);
-      this.#attempts.onAccount('mailbox', email);
-      this.#afterAnswer(() => work(email));
+      this.#afterAnswer(mails, email, () => work(email));
     });
   }
 
@@ -541,7 +536,7 @@ export class PasswordSignIn implements SignIn {
    * is deleted here, because `#endAccess` may have run already.
    */
   async #newSession(visit: Visit, email: string, password: string): Promise<SignInStep> {
-    if (!MAILBOX.test(email)) throw new SignInError('wrong_credentials');
+    if (!isEmail(email)) throw new SignInError('wrong_credentials');
     const hash = await this.#passwordHashOf(email);
     const { headers, response } = await told(
       this.#auth.api.signInEmail({
@@ -621,11 +616,13 @@ export class PasswordSignIn implements SignIn {
   }
 
   /**
-   * Does work that depends on the existence of an account after the response, so that the response's time
-   * does not reveal it. Throws `too_busy` when too much is running.
+   * Does work that may mail an address after the response, so that the response's time does not reveal the
+   * existence of an account. Throws `too_busy` when too much is running, and `too_many_attempts`.
    */
-  #afterAnswer(work: () => Promise<void>): void {
+  #afterAnswer(mails: RequestedMails, email: string, work: () => Promise<void>): void {
     if (this.#after_answers.size >= AFTER_ANSWERS_MAX) throw new SignInError('too_busy', BUSY_RETRY_S);
+    // Last: a request that is refused for lack of room sends no link, and must not spend one.
+    this.#attempts.onAccount(mails, email);
     this.#track(
       new Promise<void>((resolve) => setImmediate(resolve))
         .then(work)
@@ -641,11 +638,4 @@ export class PasswordSignIn implements SignIn {
   #report(step: 'sign_in' | 'mail', error: unknown): void {
     this.#parts.problems.report(inBackground(step, error));
   }
-}
-
-/** Returns a valid address for mail: better-auth accepts no other. Throws `invalid_email`. */
-function checkedMailbox(given: string): string {
-  const email = checkedEmail(given);
-  if (!MAILBOX.test(email)) throw new AccountError('invalid_email');
-  return email;
 }

@@ -2,10 +2,7 @@ import { openBetterAuth } from './better-auth.ts';
 import { LinkTokens } from './link-tokens.ts';
 import type { SignInParts } from './password-sign-in.ts';
 
-/**
- * Ends the sessions and the password of a user, which somebody else may have. Returns a link with which the user sets a
- * password, once, within an hour; for the operator.
- */
+/** Returns a link with which a user sets a password, once, within an hour; for the operator. */
 export async function resetLink(
   { links, ...parts }: Pick<SignInParts, 'database' | 'secret' | 'links' | 'clock' | 'identifiers'>,
   user_id: string,
@@ -22,8 +19,5 @@ export async function resetLink(
     onTakenSignUp: nothing,
     onReset: nothing,
   });
-  const { internalAdapter } = await auth.$context;
-  await internalAdapter.deleteAccounts(user_id);
-  await internalAdapter.deleteUserSessions(user_id);
   return links.reset(await new LinkTokens(auth, parts).issue('reset-password', user_id));
 }

@@ -1,7 +1,7 @@
 import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import type { Attempts } from './attempts.ts';
 import { cookiesOf, headersOf, told } from './auth-calls.ts';
-import type { BetterAuth } from './better-auth.ts';
+import { type BetterAuth, withoutSession } from './better-auth.ts';
 import { SignInError } from './errors.ts';
 import type { Cookies, OwnSecondFactor, SecondFactor, SignedIn, Visit } from './sign-in.ts';
 
@@ -57,11 +57,10 @@ export class SecondFactors implements OwnSecondFactor {
   async confirm(visit: Visit, { code }: { readonly code: string }): Promise<Cookies> {
     const { auth, attempts, accounts, requireSession } = this.parts;
     const { user_id } = await requireSession(visit);
-    const giveBack = attempts.onAccount('second_factor', user_id);
-    const { headers } = await told(
-      auth.api.verifyTOTP({ body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true }),
+    const given = { body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true } as const;
+    const { headers } = await attempts.guess('second_factor', user_id, () =>
+      told(auth.api.verifyTOTP(given)),
     );
-    giveBack();
     await accounts.noteSecondFactor(user_id, 'second_factor.add');
     return cookiesOf(headers);
   }
@@ -101,7 +100,8 @@ export class SecondFactors implements OwnSecondFactor {
     const { auth } = this.parts;
     const { api } = auth;
     const sent = plain(code);
-    const given = { body: { code: sent }, headers: headersOf(visit), returnHeaders: true } as const;
+    const headers_sent = await withoutSession(auth, headersOf(visit));
+    const given = { body: { code: sent }, headers: headers_sent, returnHeaders: true } as const;
     const is_app_code = APP_CODE.test(sent);
     if (is_app_code && (await this.#isUsed(user_id, sent))) throw new SignInError('wrong_code');
     const { headers, response } = await told(

@@ -298,7 +298,7 @@ export interface SignIn {
   /** Counts a request with rows of a batch, each of which is paid for. Throws `too_many_attempts`. */
   countBatch(session: Pick<SignedIn, 'user_id'>): void;
   /**
-   * Counts a mail that invites an address: against its sender, and with the other mails to that mailbox.
+   * Counts a mail that invites an address: against its sender, and with all other invitations of that address.
    * Throws `invalid_email`, `too_many_attempts`.
    */
   countInvitation(session: Pick<SignedIn, 'user_id'>, email: string): void;

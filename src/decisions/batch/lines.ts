@@ -1,6 +1,6 @@
 import { Value } from '@sinclair/typebox/value';
 import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
-import { DecisionRefusal as Refusal } from '../refusal.ts';
+import { DecisionRefusal } from '../refusal.ts';
 import { type LineId, LineIdSchema } from './schemas.ts';
 
 /** The fields of the first line that every line has which does not say otherwise. */
@@ -11,7 +11,7 @@ export interface LineRequest {
   /** Null where the line has none, or none that can be given back. */
   readonly id: LineId;
   /** The body of a decision. */
-  readonly body: JsonObject<JsonValue> | Refusal;
+  readonly body: JsonObject<JsonValue> | DecisionRefusal;
 }
 
 /** Makes requests of the lines of one batch; `first` is the value of its first line. */
@@ -32,12 +32,15 @@ export class BatchLines {
   request(line: JsonValue): LineRequest {
     if (!isJsonObject(line)) {
       const message = 'A line of a batch is a JSON object.';
-      return { id: null, body: new Refusal('invalid_request', { message, status: 400 }) };
+      return { id: null, body: new DecisionRefusal('invalid_request', { message, status: 400 }) };
     }
     const id = line.get('id') ?? null;
     if (!Value.Check(LineIdSchema, id)) {
       const message = 'The id of a line is a string of at most 255 characters, or a whole number below 2^53.';
-      return { id: null, body: new Refusal('invalid_request', { message, param: 'id', status: 400 }) };
+      return {
+        id: null,
+        body: new DecisionRefusal('invalid_request', { message, param: 'id', status: 400 }),
+      };
     }
     return { id, body: this.#withShared(withoutId(line)) };
   }

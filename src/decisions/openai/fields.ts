@@ -1,5 +1,6 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { readsTextOnly } from '../images.ts';
+import { joinedParts } from '../record-parts.ts';
 import { DecisionRefusal } from '../refusal.ts';
 
 /** Reading the fields of OpenAI's shape, and refusing invalid ones. */
@@ -29,8 +30,8 @@ const TEXT_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the value of a text or of its parts. Adjacent texts are joined by line breaks, an `input_json` part
- * is its JSON, and a mixture is a list. Refuses images, and parts of any other type.
+ * Returns the value of a text or of its parts, by `joinedParts`. An `input_json` part is its JSON. Refuses images, and
+ * parts of any other type.
  */
 export function contentOf(content: JsonValue | undefined, path: string): JsonValue | DecisionRefusal {
   if (typeof content === 'string') return content;
@@ -39,12 +40,9 @@ export function contentOf(content: JsonValue | undefined, path: string): JsonVal
   for (const [index, part] of content.entries()) {
     const value = partOf(part, `${path}[${index}]`);
     if (value instanceof DecisionRefusal) return value;
-    const last = values.at(-1);
-    if (typeof value === 'string' && typeof last === 'string')
-      values[values.length - 1] = `${last}\n${value}`;
-    else values.push(value);
+    values.push(value);
   }
-  return values.length === 1 ? (values[0] ?? '') : values.length === 0 ? '' : values;
+  return joinedParts(values);
 }
 
 function partOf(part: JsonValue, path: string): JsonValue | DecisionRefusal {

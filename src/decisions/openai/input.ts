@@ -1,6 +1,6 @@
 import { StringTable } from '../../hashing/string-table.ts';
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
-import { JsonError, readJson } from '../../json/read-json.ts';
+import { readJsonOr } from '../../json/read-json.ts';
 import { DecisionRefusal } from '../refusal.ts';
 import { contentOf, stringField, unfit } from './fields.ts';
 
@@ -95,7 +95,8 @@ function callOf(
   const text = stringField(item, given, path);
   if (text instanceof DecisionRefusal) return text;
   calls.add(id, name);
-  const value = given === 'arguments' ? jsonOrText(text) : text;
+  // Arguments are JSON as text: the model reads their fields as those of any record.
+  const value = given === 'arguments' ? readJsonOr(text, text) : text;
   return { kind, value: new JsonObject<JsonValue>(['name', given], [name, value]) };
 }
 
@@ -112,14 +113,4 @@ function outputOf(
   const output = contentOf(item.get('output'), `${path}.output`);
   if (output instanceof DecisionRefusal) return output;
   return { kind, value: new JsonObject<JsonValue>(['name', 'output'], [name, output]) };
-}
-
-/** Parses arguments, which are JSON as text, so that the model reads their fields as those of any record. */
-function jsonOrText(text: string): JsonValue {
-  try {
-    return readJson(text);
-  } catch (error) {
-    if (error instanceof JsonError) return text;
-    throw error;
-  }
 }

@@ -39,7 +39,10 @@ export function questionOf(value: JsonValue, path: string): OpenAiQuestion | Dec
   }
   const name = value.get('name') ?? null;
   if (name !== null && typeof name !== 'string') return unfit(`${path}.name`, '"name" must be a string.');
-  const instructions = contentOf(value.get('instructions'), `${path}.instructions`);
+  const asked = value.get('instructions') ?? null;
+  // Criteria may say it all, as in the contract. The AI SDK then sends none.
+  const is_left_out = asked === null && type !== 'predicate';
+  const instructions = is_left_out ? null : contentOf(asked, `${path}.instructions`);
   if (instructions instanceof DecisionRefusal) return instructions;
   switch (type) {
     case 'predicate':
@@ -129,7 +132,7 @@ function scoreOf(
   const options = optionsOf(list, 'levels', path);
   if (options instanceof DecisionRefusal) return options;
   const labels: string[] = [];
-  const levels: string[] = [];
+  const descriptions: (string | null)[] = [];
   for (const [index, option] of options.entries()) {
     const label = option.get('label');
     const description = descriptionOf(option);
@@ -140,7 +143,14 @@ function scoreOf(
       );
     }
     labels.push(label);
-    levels.push(description === null ? label : `${label}: ${description}`);
+    descriptions.push(description);
   }
+  // Labels that only count, as the AI SDK sends them, tell the model nothing.
+  const are_indexes = labels.every((label, index) => label === String(index));
+  const levels = labels.map((label, index) => {
+    const description = descriptions[index] ?? null;
+    if (description === null) return label;
+    return are_indexes ? description : `${label}: ${description}`;
+  });
   return { name, question: contractQuestion('score', instructions, levels), values: [], labels };
 }

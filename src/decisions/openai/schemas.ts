@@ -30,9 +30,10 @@ const Part = Type.Union(
 /** The parts that OpenAI has in one place only are taken in each. */
 const Content = [Type.String(), Type.Array(Part)];
 
-const Instructions = Type.Union(Content, {
-  description: 'The question, in plain English, answerable from the input alone.',
-});
+const INSTRUCTIONS = { description: 'The question, in plain English, answerable from the input alone.' };
+const Instructions = Type.Union(Content, INSTRUCTIONS);
+/** OpenAI has them in every question; those with criteria may leave them out, as in the contract. */
+const OptionalInstructions = Type.Optional(Type.Union([...Content, Type.Null()], INSTRUCTIONS));
 
 /** Null is the same as absent, for clients that send every field. */
 const Name = Type.Optional(
@@ -89,7 +90,7 @@ export const OPENAI_QUESTION_SCHEMAS = {
     {
       type: Type.Literal('choice'),
       name: Name,
-      instructions: Instructions,
+      instructions: OptionalInstructions,
       choices: Type.Array(
         Type.Object({
           value: Type.Union([Type.String(), Type.Boolean()]),
@@ -104,7 +105,7 @@ export const OPENAI_QUESTION_SCHEMAS = {
     {
       type: Type.Literal('score'),
       name: Name,
-      instructions: Instructions,
+      instructions: OptionalInstructions,
       levels: Type.Array(Type.Object({ label: Type.String(), description: OptionDescription }), {
         minItems: OPTIONS_MIN,
         maxItems: OPTIONS_MAX,

@@ -8,6 +8,7 @@ import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE } from '../browser.ts'
 import { addPerson, mailedToken, PASSWORD, startTestConsole, type TestConsole } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { pressOn, typeForm } from './keyboard.ts';
+import { carrySession, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
@@ -241,6 +242,17 @@ describe.skipIf(program === null)('people in a real browser', () => {
     expect(await page.getByLabel('Password', { exact: true }).getAttribute('aria-invalid')).toBe('true');
   });
 
+  test('so is one as a new password', async () => {
+    const zoe = await addPerson(made, { email: 'zoe@example.com' });
+    await using opened = await visit(browser, made, '/console/account', { person: zoe });
+    const { page } = opened;
+    await page.getByLabel('Current password').fill(PASSWORD);
+    await page.getByLabel('New password').fill('qwerty123456');
+    await page.getByRole('button', { name: 'Change password' }).click();
+    await page.getByRole('alert').getByText('This password is one of the most common').waitFor();
+    expect(await page.getByLabel('New password').getAttribute('aria-invalid')).toBe('true');
+  });
+
   test('a new tab and the next sign-in open the last organization again', async () => {
     const nina = await addPerson(made, { email: 'nina@example.com' });
     const organization = await createOrganization(made.service.accounts, OPERATOR, {
@@ -275,11 +287,30 @@ describe.skipIf(program === null)('people in a real browser', () => {
       '/console/..//evil.example',
       'javascript:alert(1)',
     ]) {
+      // A page that is still open would notice the lost session, and lead to its own sign-in.
+      await page.goto('about:blank');
+      await page.context().clearCookies();
       await open(page, `/console/sign-in?return=${encodeURIComponent(place)}`);
       await signInAs(page, email, PASSWORD);
       const home = `${made.service.server.address}/console/o/${organization_id}/overview`;
       await page.waitForURL(home);
       expect([place, page.url()]).toEqual([place, home]);
+    }
+  });
+
+  test('whoever another tab has signed in is led on to the wanted page, and asked for nothing', async () => {
+    const ruth = await addPerson(made, { email: 'ruth@example.com' });
+    await using opened = await browser.page(DESKTOP);
+    const { page } = opened;
+    await open(page, '/console/account?from=here');
+    await shown(page, 'Sign in');
+    await carrySession(opened, made, ruth);
+    await page.reload();
+    await shown(page, 'Your account');
+    expect(page.url()).toBe(`${made.service.server.address}/console/account?from=here`);
+    for (const path of ['/console/sign-up', '/console/sign-in?return=/console/sign-in']) {
+      await open(page, path);
+      await page.waitForURL(`${made.service.server.address}/console/o/${ruth.organization_id}/overview`);
     }
   });
 
@@ -324,13 +355,13 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('a page of another organization is as one that does not exist', async () => {
     const joan = await addPerson(made, { email: 'joan@example.com' });
-    const other = await addPerson(made, { email: 'other@example.com' });
+    const other = await createOrganization(made.service.accounts, OPERATOR, { name: 'Of others' });
     await using opened = await browser.page(DESKTOP);
     const { page } = opened;
     await open(page, '/console');
     await signInAs(page, joan.email, PASSWORD);
     await page.getByRole('button', { name: 'Account: joan' }).waitFor();
-    for (const id of ['org_000000000000000000000000', other.organization_id]) {
+    for (const id of ['org_000000000000000000000000', other.id]) {
       await open(page, `/console/o/${id}/usage`);
       await page.getByText('There is nothing here').waitFor();
     }

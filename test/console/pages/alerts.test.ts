@@ -96,11 +96,12 @@ describe.skipIf(program === null)('alerts in the console', () => {
       (await createKey(accounts, OPERATOR, { project_id, name: 'limited', monthly_limit_micros })).key;
     const free = await keyWith(null);
     const { usage } = await expectDecision(await ask(made.service, free));
-    const limit_micros = Math.floor(1.5 * usage.cost_usd * DOLLAR);
-    const limited = await keyWith(limit_micros);
+    // So many requests, and half of one to spare.
+    const limitFor = (requests: number) => Math.floor((requests + 0.5) * usage.cost_usd * DOLLAR);
+    const limited = await keyWith(limitFor(1));
     await expectDecision(await ask(made.service, limited));
     await expectError(await ask(made.service, limited), 'api_key_spend_limit');
-    await changeProject(accounts, OPERATOR, { project_id, spend_limit_micros: 2 * limit_micros });
+    await changeProject(accounts, OPERATOR, { project_id, spend_limit_micros: limitFor(2) });
     await expectError(await ask(made.service, free), 'project_spend_limit');
     await run();
     await run();

@@ -8,9 +8,10 @@ import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
 import { instantEngine } from '../../support/instant-engine.ts';
-import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, type View } from '../browser.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
+import { ConsoleBrowser, DESKTOP, PHONE, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { expectReadsWell } from '../screens.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
@@ -38,16 +39,19 @@ describe.skipIf(program === null)('the Batch page', () => {
   beforeAll(async () => {
     made = await startTestConsole({
       cold: false,
-      openEngine: async () =>
-        intercepted(instantEngine(await embeddedEngine()), async (run) => {
+      openEngine: (engine) =>
+        intercepted(instantEngine(engine), async (run) => {
           await gate?.pass();
           return await run();
         }),
     });
     browser = await ConsoleBrowser.shared(program ?? '');
+    reader = await customer();
   });
   afterAll(() => made.close());
 
+  /** Somebody for the tests that keep nothing; the mails of one address are limited. */
+  let reader: Person;
   let count = 0;
   /** Somebody with credit and a key. */
   async function customer(): Promise<Person> {
@@ -82,6 +86,7 @@ describe.skipIf(program === null)('the Batch page', () => {
     return readFileSync(await file.path(), 'utf8');
   }
 
+  const lineIn = (answer: string): number => JSON.parse(answer).line;
   const NUMBER = /([\d,]+) tokens? · \$([\d.]+)/;
 
   test('a CSV file is asked about row by row, at the price that was told, and downloaded with its answers', async () => {
@@ -146,6 +151,62 @@ describe.skipIf(program === null)('the Batch page', () => {
     expect(opened.complaints).toEqual([]);
   });
 
+  test('a row that the service cannot read has an error of its own, and all others are answered', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    const sent: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().includes('/batch/')) sent.push(request.postData() ?? '');
+    });
+    const deep = (levels: number) => `{"a":${'['.repeat(levels - 1)}"x"${']'.repeat(levels - 1)}}`;
+    const large = JSON.stringify({ a: 'x'.repeat(1_048_576) });
+    await give(page, 'rows.jsonl', [deep(1), large, deep(65), deep(64)].join('\n'));
+    await page.getByLabel('Record').selectOption('*');
+    await questions(page).selectOption('example Support message');
+    await button(page, 'Run').click();
+    await page.getByText('2 rows answered · 2 with errors').waitFor();
+    const answers = (await downloaded(page, 'Download JSONL')).trim().split('\n');
+    expect(answers.map((line) => JSON.parse(line).answer.error?.message)).toEqual([
+      undefined,
+      'The row is larger than 1 MB.',
+      'The record of the row is nested deeper than 64 levels.',
+      undefined,
+    ]);
+    // Rows that cannot be read are not sent.
+    expect(sent.map((body) => body.trim().split('\n').length)).toEqual([3]);
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('an error whose id was not read is that of its row, and ends no run', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    const error = {
+      type: 'invalid_request_error',
+      code: 'request_too_large',
+      message: 'Too large.',
+      param: null,
+    };
+    let requests = 0;
+    await page.route('**/batch/*', async (route) => {
+      requests += 1;
+      const response = await route.fetch();
+      const [, ...others] = (await response.text())
+        .trim()
+        .split('\n')
+        .toSorted((one, other) => lineIn(one) - lineIn(other));
+      const unread = JSON.stringify({ id: null, line: 2, request_id: 'req_1', error });
+      await route.fulfill({ response, body: `${[unread, ...others].join('\n')}\n` });
+    });
+    await give(page, 'rows.csv', 'message\nOne\nTwo\nThree\n');
+    await questions(page).selectOption('example Support message');
+    await page.getByText(NUMBER).waitFor();
+    await button(page, 'Run').click();
+    await page.getByText('2 rows answered · 1 with errors').waitFor();
+    expect(requests).toBe(1);
+  });
+
   test('a page that is left in the middle goes on with the rows that have no answer, and no row is charged twice', async () => {
     const person = await customer();
     await using opened = await open(person);
@@ -196,6 +257,72 @@ describe.skipIf(program === null)('the Batch page', () => {
     expect(await page.getByText('rows answered').count()).toBe(0);
   });
 
+  test('the answers of a file are never those of another one that another tab has put in its place', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    const batch = page.url();
+    const another = async () => {
+      const tab = await page.context().newPage();
+      await tab.goto(batch);
+      return tab;
+    };
+    const replaced = page.getByText('was replaced in another tab');
+    await give(page, 'alpha.csv', CSV);
+    await page.getByText(NUMBER).waitFor();
+    const beside = await another();
+    await button(beside, 'Another file').click();
+    await give(beside, 'beta.csv', 'message\nOne\nTwo\n');
+    await beside.getByText(NUMBER).waitFor();
+    await button(page, 'Run').click();
+    await replaced.waitFor();
+    // Nothing is paid for without a word.
+    await button(page, 'Run').waitFor();
+    expect(await spent_micros(person)).toBe(0);
+    await button(page, 'Run').click();
+    await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
+    await replaced.waitFor();
+
+    const other = await another();
+    await other.getByText('2 rows, 1 column').waitFor();
+    await other.getByText(NUMBER).waitFor();
+    expect(await other.getByText('rows answered').count()).toBe(0);
+    // Nor does the first tab remove what is not its own.
+    await button(page, 'Another file').click();
+    await button(page, 'Delete the answers').click();
+    await page.getByText('Drop a CSV or JSONL file here').waitFor();
+    await other.reload();
+    await other.getByText('2 rows, 1 column').waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('a run pauses as soon as another tab starts over with other choices', async () => {
+    const person = await customer();
+    await using opened = await open(person);
+    const { page } = opened;
+    const many = ['message', ...Array.from({ length: 80 }, (_, at) => `Row ${at}`)].join('\n');
+    await give(page, 'many.csv', many);
+    await questions(page).selectOption('example Support message');
+    await page.getByText(NUMBER).waitFor();
+    gate = new Gate();
+    await button(page, 'Run').click();
+    await gate.reached;
+    const beside = await page.context().newPage();
+    await beside.goto(page.url());
+    await questions(beside).selectOption('example Product review');
+    await beside.getByText(NUMBER).waitFor();
+    gate.open();
+    gate = null;
+    await page.getByText('was replaced in another tab').waitFor();
+    await button(page, 'Go on').waitFor();
+    await page.getByText('32 rows answered').waitFor();
+    await beside.reload();
+    await beside.getByText(NUMBER).waitFor();
+    expect(await questions(beside).inputValue()).toBe('example Product review');
+    expect(await beside.getByText('rows answered').count()).toBe(0);
+    expect(opened.complaints).toEqual([]);
+  });
+
   test('questions are those of saved requests, and stay chosen', async () => {
     const person = await customer();
     await using opened = await visit(browser, made, `/console/o/${person.organization_id}/playground`, {
@@ -243,15 +370,8 @@ describe.skipIf(program === null)('the Batch page', () => {
     await page.getByText(`${ANSWERED} rows answered · 1 with errors`).waitFor();
   });
 
-  /** A batch is kept in the browser, of which each page has a new one. */
-  let visitor: Promise<Person> | undefined;
-  const theVisitor = () => {
-    visitor ??= customer();
-    return visitor;
-  };
-
   test('a file that is no batch gets a sentence on what to mend', async () => {
-    await using opened = await open(await theVisitor());
+    await using opened = await open(reader);
     const files: readonly (readonly [name: string, content: string | Uint8Array, sentence: string])[] = [
       [
         'tickets.xlsx',
@@ -283,19 +403,18 @@ describe.skipIf(program === null)('the Batch page', () => {
     expect(opened.complaints).toEqual([]);
   });
 
-  test.each(PAGE_VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
-    await using opened = await open(await theVisitor(), view);
+  test('nothing overflows and axe finds nothing', async () => {
+    await using opened = await open(reader, PHONE);
     const { page } = opened;
     await page.getByText('Drop a CSV or JSONL file here').waitFor();
-    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
-    await opened.photograph(`batch-empty-${view.name}`);
+    await expectReadsWell(opened, 'batch-empty');
+    await opened.show(PHONE);
     const name = `${'long'.repeat(30)}.csv`;
     await give(page, name, CSV.replace('amount', 'amount'.repeat(20)));
     await page.getByText(NUMBER).waitFor();
     await button(page, 'Run').click();
     await page.getByText('All rows are done').waitFor({ state: 'attached' });
-    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
-    await opened.photograph(`batch-${view.name}`);
+    await expectReadsWell(opened, 'batch');
     expect(opened.complaints).toEqual([]);
   });
 });

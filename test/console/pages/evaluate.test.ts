@@ -12,14 +12,15 @@ import { dayOf } from '../../../src/time/days.ts';
 import { readTuning } from '../../../src/tuning/tuning-file.ts';
 import { initializeData, tds } from '../../cli/support.ts';
 import { expectDecision, expectError } from '../../contract/expectations.ts';
-import { temporaryDirectory } from '../../native/support/models.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
 import { ALL_TYPES, post } from '../../support/requests.ts';
-import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
+import { EMBEDDED_MODEL, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { ConsoleBrowser, DESKTOP, PHONE, type View } from '../browser.ts';
 import { keywordEngine } from '../keyword-engine.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { expectReadsWell } from '../screens.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
@@ -45,9 +46,10 @@ describe.skipIf(program === null)('the Evaluate page', () => {
 
   beforeAll(async () => {
     made = await startTestConsole({
+      embedded: true,
       cold: false,
-      openEngine: async () =>
-        intercepted(keywordEngine(await embeddedEngine()), async (run) => {
+      openEngine: (engine) =>
+        intercepted(keywordEngine(engine), async (run) => {
           await gate?.pass();
           return await run();
         }),
@@ -158,6 +160,24 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     expect(await page.getByText('59.8% to 85.8%').count()).toBe(0);
   });
 
+  test('no tuning is fitted on answers that another tab got for other rows', async () => {
+    await using opened = await open(await customer());
+    const { page } = opened;
+    await prepare(page);
+    const beside = await page.context().newPage();
+    await beside.goto(page.url());
+    await button(beside, 'Another file').click();
+    await prepare(beside, CSV.replaceAll('yes,billing', 'no,shipping'));
+    await button(page, 'Run').click();
+    await page.getByText('was replaced in another tab').waitFor();
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await beside.reload();
+    await beside.getByText(NUMBER).waitFor();
+    expect(await button(beside, 'Tune on these answers').count()).toBe(0);
+    expect(opened.complaints).toEqual([]);
+  });
+
   test('a cases file of tds eval has its own questions, each row its own', async () => {
     const person = await customer();
     await using opened = await open(person);
@@ -219,7 +239,7 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     expect(await spent_micros(person)).toBe(spent);
     const path = await file.path();
     const text = await Bun.file(path).text();
-    const { facts } = await embeddedEngine();
+    const { facts } = await EMBEDDED_MODEL.engine();
     expect(readTuning(text).header).toMatchObject({
       weights_sha256: facts.weights_sha256,
       profile: facts.profile,
@@ -236,6 +256,26 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     });
     expect(await opened.seriousFindings()).toEqual([]);
     expect(opened.complaints).toEqual([]);
+  });
+
+  test('no correction is fitted for other weights than those that answered', async () => {
+    await using opened = await open(await customer());
+    const { page } = opened;
+    await prepare(page);
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await page.route('**/models/tuning-base?*', async (route) => {
+      const response = await route.fetch();
+      const { base } = await response.json();
+      await route.fulfill({ response, json: { base: { ...base, weights_sha256: '0'.repeat(64) } } });
+    });
+    await button(page, 'Tune on these answers').click();
+    await page.getByText('decision-1 has other weights').waitFor();
+    await page.unroute('**/models/tuning-base?*');
+    // It may be unloaded meanwhile.
+    await page.route('**/models/tuning-base?*', (route) => route.fulfill({ json: { base: null } }));
+    await button(page, 'Tune on these answers').click();
+    await button(page, 'Download the tuning').waitFor();
   });
 
   test('corrections become a model of the organization, which the playground and the API ask, and which is removed', async () => {
@@ -325,18 +365,12 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     expect(opened.complaints).toEqual([]);
   });
 
-  /** An evaluation is kept in the browser, of which each page has a new one. */
-  let visitor: Promise<Person> | undefined;
-  const theVisitor = () => {
-    visitor ??= customer();
-    return visitor;
-  };
-
-  test.each(PAGE_VIEWS)('nothing overflows and axe finds nothing: $name', async (view) => {
-    await using opened = await open(await theVisitor(), view);
+  test('nothing overflows and axe finds nothing', async () => {
+    await using opened = await open(await customer(), PHONE);
     const { page } = opened;
     await page.getByText('Drop a CSV or JSONL file here').waitFor();
-    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
+    await expectReadsWell(opened, 'evaluate-empty');
+    await opened.show(PHONE);
     await prepare(page, CSV.replace('zebra wants', `zebra ${'wants'.repeat(60)}`));
     await button(page, 'Run').click();
     await page.getByText('All rows are done').waitFor({ state: 'attached' });
@@ -344,8 +378,7 @@ describe.skipIf(program === null)('the Evaluate page', () => {
     await part(page, 'Confusion matrix').getByRole('button', { name: 'No answered as Yes: 10' }).click();
     await button(page, 'Tune on these answers').click();
     await button(page, 'Download the tuning').waitFor();
-    expect([await opened.overflows(), await opened.seriousFindings()]).toEqual([false, []]);
-    await opened.photograph(`evaluate-${view.name}`);
+    await expectReadsWell(opened, 'evaluate');
     expect(opened.complaints).toEqual([]);
   });
 });

@@ -2,12 +2,13 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
+import { createOrganization, setSuspended } from '../../../src/accounts/organizations.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser, DESKTOP, PHONE } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
-import { carrySession, visit } from './visitor.ts';
+import { carrySession, LATELY, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
@@ -24,7 +25,8 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   });
   afterAll(() => made.close());
 
-  const at = (page: string, { organization_id } = ada) => `/console/o/${organization_id}/${page}`;
+  const at = (page: string, { organization_id }: Pick<Person, 'organization_id'> = ada) =>
+    `/console/o/${organization_id}/${page}`;
 
   test('a page that was not loaded while the service is away says so, and opens when it is back', async () => {
     await using opened = await visit(browser, made, at('overview'), { person: ada });
@@ -154,6 +156,79 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     await page.getByRole('link', { name: /admin$/ }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     expect(await page.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
+  });
+
+  test('a suspended organization is told so on each of its pages, and on none of another', async () => {
+    const { accounts } = made.service;
+    const person = await addPerson(made, { email: 'suspended@example.com' });
+    const { organization_id, user_id } = person;
+    const { id } = await createOrganization(accounts, OPERATOR, { name: 'Working Works' });
+    await addMember(accounts, OPERATOR, { organization_id: id, user_id, role: 'owner' });
+    await setSuspended(accounts, OPERATOR, { organization_id, is_suspended: true });
+    await using opened = await visit(browser, made, at('overview', person), { person });
+    const { page } = opened;
+    const told = page.getByRole('alert').getByText('The operator has suspended this organization.');
+    for (const name of ['Overview', 'Members']) {
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+      await page.getByRole('heading', { name, level: 1 }).waitFor();
+      await told.waitFor();
+    }
+    expect(await opened.seriousFindings()).toEqual([]);
+    await page.goto(made.service.server.address + at('overview', { organization_id: id }));
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+    expect(await told.count()).toBe(0);
+  });
+
+  test('a page that is not there, or not for the reader, has its heading and its title', async () => {
+    const { organization_id } = await addPerson(made, { email: 'host@example.com' });
+    await addMember(made.service.accounts, OPERATOR, {
+      organization_id,
+      user_id: ada.user_id,
+      role: 'reader',
+    });
+    await using opened = await visit(browser, made, at('none'), { person: ada });
+    const { page } = opened;
+    for (const [path, title] of [
+      [at('none'), 'There is nothing here'],
+      [at('trail', { organization_id }), 'Your role does not allow this'],
+      ['/console/invitation', 'No invitation is open here'],
+    ] as const) {
+      await page.goto(made.service.server.address + path);
+      await page.getByRole('heading', { name: title, level: 1 }).waitFor();
+      expect(await page.title()).toBe(`${title} · Typed Decision Service`);
+    }
+  });
+
+  test('menus stay within a phone, whatever the name of an organization', async () => {
+    const { accounts } = made.service;
+    const person = await addPerson(made, { email: 'menus@example.com', name: 'M'.repeat(60) });
+    const { id } = await createOrganization(accounts, OPERATOR, { name: 'o'.repeat(100) });
+    await addMember(accounts, OPERATOR, { organization_id: id, user_id: person.user_id, role: 'owner' });
+    const view = { ...PHONE, width: 360 };
+    await using opened = await visit(browser, made, at('overview', person), { person, view });
+    const { page } = opened;
+    for (const name of [/^Organization/, /^Account/, /[Aa]lerts/]) {
+      await page.getByRole('button', { name }).click();
+      const sides = await page
+        .locator('.menu-list:visible')
+        .evaluate((list) => [...list.children].map((child) => child.getBoundingClientRect()));
+      for (const { left, right } of sides) expect([left >= 0, right <= 360]).toEqual([true, true]);
+      expect(sides.length).toBeGreaterThan(0);
+    }
+  });
+
+  test('a relative time moves on while the page is open', async () => {
+    const { default_project_id: project_id } = ada;
+    await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Watched' });
+    await using opened = await browser.page(DESKTOP);
+    await carrySession(opened, made, ada);
+    const { page } = opened;
+    await page.clock.install();
+    await page.goto(made.service.server.address + at('keys'));
+    const created = page.getByRole('row', { name: 'Watched' }).locator('time').first();
+    await created.getByText(LATELY).waitFor();
+    await page.clock.fastForward('03:05:00');
+    await created.getByText('3 hours ago').waitFor();
   });
 
   test('the navigation has its pages in groups, and every link has an icon', async () => {

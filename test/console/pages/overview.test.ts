@@ -173,6 +173,31 @@ describe.skipIf(program === null)('the start of the console', () => {
     expect(opened.complaints).toEqual([]);
   });
 
+  test('what cannot be asked says so once, and keeps the focus while it is asked again', async () => {
+    const hal = await addPerson(made, { email: 'hal@example.com' });
+    const asked_again = Promise.withResolvers<() => void>();
+    let asked = 0;
+    let is_back = false;
+    await using opened = await visit(browser, made, '/console/account', { person: hal });
+    const { page } = opened;
+    await page.route('**/usage/limits', async (route) => {
+      asked += 1;
+      if (is_back) return await route.continue();
+      if (asked > 1) await new Promise<void>((answer) => asked_again.resolve(answer));
+      await route.abort();
+    });
+    await page.goto(made.service.server.address + overviewPath(hal));
+    const told = page.getByRole('alert').filter({ hasText: 'Is this device online' });
+    await told.getByRole('button', { name: 'Try again' }).focus();
+    await page.evaluate(`globalThis.told = document.activeElement.closest('[role=alert]')`);
+    const answer = await asked_again.promise;
+    const is_same = `globalThis.told.isConnected && globalThis.told.contains(document.activeElement)`;
+    expect(await page.evaluate(is_same)).toBe(true);
+    is_back = true;
+    answer();
+    await told.waitFor({ state: 'detached' });
+  });
+
   test('nothing is wrong for axe, for a phone or for the browser: light and dark', async () => {
     const { accounts: context, db } = made.service;
     const erin = await addPerson(made, { email: 'erin@example.com' });

@@ -184,6 +184,67 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await page.getByText('This link has no request that can be read.').waitFor();
   });
 
+  test('what another tab replaces is saved, once for each tab', async () => {
+    await using opened = await open();
+    const { page } = opened;
+    await record(page).fill('Of the first tab.');
+    await untilKept(page, 'Of the first tab.');
+    // The tabs' drafts are named by the second in which each was opened.
+    const opened_at_s = Math.floor(Date.now() / 1_000);
+    await eventually(() => Math.floor(Date.now() / 1_000) > opened_at_s);
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await record(other).fill('Of the second tab.');
+    await untilKept(other, 'Of the second tab.');
+    // It began with the first tab's text, and took nothing from it.
+    expect(await other.getByRole('button', { name: 'Saved requests', exact: true }).count()).toBe(1);
+    for (const text of ['Of the first tab, more.', 'Of the first tab, most.']) {
+      await record(page).fill(text);
+      await untilKept(page, text);
+      await page.getByRole('button', { name: 'Saved requests (1)' }).waitFor();
+      await record(other).fill('Of the second tab again.');
+      await untilKept(other, 'Of the second tab again.');
+      await other.getByRole('button', { name: /^Saved requests \(\d\)$/ }).waitFor();
+    }
+    await untilStored(page, 'requests', 2);
+    await page.getByRole('button', { name: 'Saved requests (1)' }).click();
+    await page.getByRole('button', { name: /^Draft of / }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replace' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(await record(page).inputValue()).toBe('Of the second tab again.');
+  });
+
+  test('a link asks before it replaces what cannot be saved: unfinished JSON, or a browser that keeps nothing', async () => {
+    await using opened = await open();
+    const { page } = opened;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await record(page).fill(RECORD);
+    await page.getByRole('button', { name: 'Copy link' }).click();
+    await page.getByText('Copied to the clipboard').waitFor();
+    const link = new URL(String(await page.evaluate('navigator.clipboard.readText()')));
+    const follow = () => page.evaluate(`location.hash = ${JSON.stringify(link.hash)}`);
+    const asked = page.getByRole('dialog', { name: 'Open the linked request?' });
+
+    await page.getByRole('group', { name: 'Edit as' }).getByText('JSON').click();
+    const json = page.getByLabel('Request in JSON');
+    await json.fill('{ "unfinished": ');
+    await follow();
+    await asked.getByRole('button', { name: 'Cancel' }).click();
+    expect(await json.inputValue()).toBe('{ "unfinished": ');
+    await follow();
+    await asked.getByRole('button', { name: 'Replace' }).click();
+    await asked.waitFor({ state: 'hidden' });
+    expect(await record(page).inputValue()).toBe(RECORD);
+
+    await page.getByRole('checkbox', { name: 'Keep my work in this browser' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete and stop' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await record(page).fill('A draft of today.');
+    await follow();
+    await asked.getByRole('button', { name: 'Cancel' }).click();
+    expect(await record(page).inputValue()).toBe('A draft of today.');
+  });
+
   test('one switch deletes all of it, and keeps nothing from then on', async () => {
     await using opened = await open();
     const { page } = opened;

@@ -8,9 +8,10 @@ import { addMember } from '../../../src/accounts/members.ts';
 import { projectFile } from '../../../src/files/project-root.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { chromiumPath } from '../../support/chromium.ts';
-import { embeddedEngine, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PAGE_VIEWS, type View } from '../browser.ts';
+import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { expectReadsWell } from '../screens.ts';
 import { pressOn } from './keyboard.ts';
 import { visit } from './visitor.ts';
 
@@ -30,9 +31,9 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
 
   beforeAll(async () => {
     made = await startTestConsole({
+      embedded: true,
       cold: false,
-      openEngine: async () => {
-        const engine = await embeddedEngine();
+      openEngine: (engine) => {
         return {
           ...engine,
           evaluate: async (plan, options) => {
@@ -481,27 +482,25 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(await page.getByRole('link', { name: 'Playground' }).count()).toBe(0);
   });
 
-  test.each(PAGE_VIEWS.map((view) => [view.name, view] as const))(
-    'it reads well with the answers of both modes: %s',
-    async (name, view) => {
-      await using opened = await openPlayground(owner, view);
-      const { page } = opened;
-      await page.getByText('Both', { exact: true }).click();
-      await page.getByRole('button', { name: /^team/ }).click();
-      await run(page).click();
-      await cells(page).nth(1).waitFor();
-      await answered(page);
+  test('it reads well with the answers of both modes', async () => {
+    await using opened = await openPlayground(owner, PHONE);
+    const { page } = opened;
+    await page.getByText('Both', { exact: true }).click();
+    await page.getByRole('button', { name: /^team/ }).click();
+    await run(page).click();
+    await cells(page).nth(1).waitFor();
+    await answered(page);
+    for (const view of PAGE_VIEWS) {
+      await opened.show(view);
       expect(
         await page.evaluate(
           `[...document.querySelectorAll('.run-table')].map((table) => table.scrollWidth - table.clientWidth)`,
         ),
       ).toEqual([0]);
-      await opened.photograph(`playground-${name}`);
-      expect(await opened.seriousFindings()).toEqual([]);
-      expect(await opened.overflows()).toBe(false);
-      expect(opened.complaints).toEqual([]);
-    },
-  );
+    }
+    await expectReadsWell(opened, 'playground');
+    expect(opened.complaints).toEqual([]);
+  });
 
   test('a request is written and run by keyboard alone', async () => {
     await using opened = await openPlayground(owner);

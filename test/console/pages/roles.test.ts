@@ -50,10 +50,13 @@ interface Row {
 }
 
 const IN = '/console/o/:organization_id';
+const START: Row = { heading: 'Your organizations', shows: 'Acme' };
+/** From there, somebody who is signed in is led to the start. */
+const LED_TO_START: Row = { ...START };
 const ROWS: Readonly<Record<string, Row>> = {
-  '/console': { heading: 'Your organizations', shows: 'Acme' },
-  '/console/sign-in': { heading: 'Sign in', shows: 'Forgot your password?' },
-  '/console/sign-up': { heading: 'Create an account', shows: 'Email address' },
+  '/console': START,
+  '/console/sign-in': LED_TO_START,
+  '/console/sign-up': LED_TO_START,
   '/console/verify': { heading: 'Verify your email address', shows: 'Email address' },
   '/console/reset': { heading: 'Reset your password', shows: 'Email address' },
   '/console/invitation': { heading: 'Join Acme', shows: 'is invited as reader' },
@@ -88,7 +91,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   [`${IN}/projects`]: {
     heading: 'Projects',
-    shows: 'Spent this month',
+    shows: 'Default',
     offers: { 'Create project': MANAGERS, 'Edit Default': MANAGERS, 'Archive Default': MANAGERS },
   },
   [`${IN}/members`]: {
@@ -189,13 +192,14 @@ describe.skipIf(program === null)('every page, as every kind of reader', () => {
       // As the browser's way back does it: a whole load for each page and reader would take most of the time.
       await page.evaluate(`history.pushState(null, '', ${JSON.stringify(address + token)});
         dispatchEvent(new PopStateEvent('popstate'))`);
+      if (row === LED_TO_START) await page.waitForURL((url) => url.pathname !== path);
       const is_member = ROLES.some((role) => role === reader);
       const is_there =
         audience === 'organization' ? is_member : audience === 'operator' ? reader === 'operator' : true;
       if (!is_there || !seers.includes(reader)) {
         await main.getByText(is_there ? FORBIDDEN : NOT_FOUND, { exact: true }).waitFor();
         expect([path, await main.getByRole('button').count()]).toEqual([path, 0]);
-      } else if (path === '/console' && !is_member) {
+      } else if ((row === START || row === LED_TO_START) && !is_member) {
         // Whose only organization is their own is led into it.
         await main.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
       } else {

@@ -102,7 +102,10 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
     await page.getByRole('button', { name: 'Make new codes' }).click();
     await page.getByText('The password is wrong.').waitFor();
     await page.getByRole('dialog').getByLabel('Password').fill(PASSWORD);
+    await page.route('**/console/api/session', (route) => route.abort());
     await page.getByRole('button', { name: 'Make new codes' }).click();
+    await page.getByRole('heading', { name: 'Keep these recovery codes' }).waitFor();
+    await page.unroute('**/console/api/session');
     await page.getByRole('button', { name: 'I have kept them' }).click();
     await page.getByRole('button', { name: 'Turn off…' }).click();
     await page.getByRole('dialog').getByLabel('Password').fill(PASSWORD);

@@ -439,15 +439,31 @@ describe.skipIf(program === null)('the usage page', () => {
     expect(opened.complaints).toEqual([]);
   });
 
-  test('a reader sees the same; a stranger sees that there is nothing', async () => {
-    await using as_reader = await open(grace);
-    await tile(as_reader.page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
-    await using as_stranger = await open(ada, '', DESKTOP, grace.organization_id, 'There is nothing here');
-    expect(await as_stranger.page.getByRole('heading', { name: 'Usage' }).count()).toBe(0);
-    const path = `/console/api/organizations/${grace.organization_id}/usage`;
-    for (const read of ['series', 'rows', 'values', 'export.csv']) {
-      expect([read, (await ada.ask(`${path}/${read}`)).status]).toEqual([read, 404]);
-    }
+  test('"Refresh" asks for everything on the page again, and what is shown stays meanwhile', async () => {
+    await using opened = await open(ada);
+    const { page } = opened;
+    await page.getByText('No request was refused.').waitFor();
+    await page.getByLabel('Model').waitFor();
+    const answer = Promise.withResolvers<void>();
+    const parts = ['refusals', 'values', 'series', 'rows'];
+    // Entries are of what was answered: the requests that follow are those of the button.
+    await page.waitForFunction((parts) => {
+      const answered = performance.getEntriesByType('resource').map(({ name }) => name);
+      return parts.every((part) => answered.some((name) => name.includes(`/usage/${part}`)));
+    }, parts);
+    await page.route('**/usage/refusals', async (route) => {
+      await answer.promise;
+      await route.continue();
+    });
+    const asked = parts.map((part) =>
+      page.waitForRequest((request) => request.url().includes(`/usage/${part}`)),
+    );
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await Promise.all(asked);
+    expect(await page.getByText('No request was refused.').count()).toBe(1);
+    const answered = page.waitForResponse((response) => response.url().includes('/usage/refusals'));
+    answer.resolve();
+    expect((await answered).status()).toBe(200);
   });
 
   test('a failed read says so with its request id, and can be tried again', async () => {

@@ -4,7 +4,9 @@ import { chmod, cp, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundlePath, extractLlamaSources } from '../../../native/addon/llama-sources.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
-import { temporaryDirectory } from '../support/models.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { writeTinyModel } from '../support/gguf.ts';
+import { TINY_MARKERS } from '../support/models.ts';
 import { describeAddon } from './support.ts';
 
 setDefaultTimeout(180_000);
@@ -35,6 +37,60 @@ test('without a compiler the build says so', async () => {
   expect(await new Response(run.stderr).text()).toBe('There is no C++ compiler: install g++ or clang++.\n');
   expect(await run.exited).toBe(1);
 });
+
+/**
+ * The script in place of the compiler, and the builds that one start and a second one have begun. Each start needs the
+ * addon twice. The script notes its calls in the file CALLS.
+ */
+const COMPILERS: readonly (readonly [string, string | undefined, number, number])[] = [
+  ['no compiler', undefined, 0, 0],
+  ['a compiler that refuses the sources', '#!/bin/sh\necho call >> CALLS\nexit 1\n', 1, 1],
+  ['a compiler that the system cannot run', '#!/missing/interpreter\n', 2, 4],
+  ['a compiler that is killed', '#!/bin/sh\nkill -KILL $$\n', 2, 4],
+  ['a compiler that writes nothing', '#!/bin/sh\n', 2, 4],
+];
+
+test.each(COMPILERS)(
+  'with %s models are served through llama, and only refused sources are not built again',
+  async (_, script, first_builds, all_builds) => {
+    await using directory = await temporaryDirectory();
+    const native = await copySources(directory.path);
+    const model_path = join(directory.path, 'tiny.gguf');
+    await writeTinyModel(model_path, TINY_MARKERS);
+    const calls = join(directory.path, 'calls');
+    await Bun.write(calls, '');
+    const PATH = join(directory.path, 'compilers');
+    if (script !== undefined) {
+      await Bun.write(join(PATH, 'c++'), script.replace('CALLS', calls));
+      await chmod(join(PATH, 'c++'), 0o755);
+    }
+    const source = `
+    const { openEngine } = await import(${JSON.stringify(join(native, 'engine.ts'))});
+    const given = { model_path: ${JSON.stringify(model_path)}, gpu: false, context_tokens: 512 };
+    let begun = 0;
+    const open = async () => {
+      const engine = await openEngine({ ...given, onBuild: () => { begun += 1; } });
+      await engine.close();
+      const calls = await Bun.file(${JSON.stringify(calls)}).text();
+      return { evaluator: engine.facts.evaluator, begun, calls };
+    };
+    console.log(JSON.stringify([await open(), await open()]));
+  `;
+    const child = Bun.spawn([process.execPath, '-e', source], {
+      env: { PATH },
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    const [output, errors] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
+    expect({ code: await child.exited, errors }).toEqual({ code: 0, errors: '' });
+    const [first, again] = JSON.parse(output);
+    expect(first).toMatchObject({ evaluator: 'llama', begun: first_builds });
+    expect(again).toEqual({ ...first, begun: all_builds });
+  },
+);
 
 test("llama.cpp's headers come out of node-llama-cpp's bundle whole", async () => {
   await using directory = await temporaryDirectory();
@@ -82,11 +138,15 @@ describeAddon('an addon that the disk has lost', () => {
       `#!/bin/sh\ncase " $* " in *" -c "*) ;; *) echo call >> ${calls} ;; esac\nfor last; do :; done\n/bin/cp ${compiled} "$last"\n`,
     );
     await chmod(compiler, 0o755);
-    const script = `
-      const { addonStatus } = await import(${JSON.stringify(join(native, 'evaluators', 'addon', 'addon-status.ts'))});
-      console.log(JSON.stringify(await Promise.all([addonStatus(false), addonStatus(false)])));
-    `;
-    const statuses = async (PATH: string): Promise<readonly { addon_path: string; reason?: string }[]> => {
+    /** Resolves with two results of one process: `both` is JavaScript that gets them. */
+    const statuses = async (
+      PATH: string,
+      both: string,
+    ): Promise<readonly { addon_path: string; reason?: string }[]> => {
+      const script = `
+        const { addonStatus } = await import(${JSON.stringify(join(native, 'evaluators', 'addon', 'addon-status.ts'))});
+        console.log(JSON.stringify(${both}));
+      `;
       const child = Bun.spawn([process.execPath, '-e', script], { env: { PATH }, stdout: 'pipe' });
       const output = await new Response(child.stdout).text();
       expect(await child.exited).toBe(0);
@@ -94,9 +154,18 @@ describeAddon('an addon that the disk has lost', () => {
     };
     return {
       compiled,
+      /** Resolves with the results without a compiler, and after one is installed. */
+      loadThenInstall: async () => {
+        const PATH = join(directory, 'later');
+        const install = `require('node:fs').cpSync(${JSON.stringify(directory)} + '/c++', ${JSON.stringify(PATH)} + '/c++')`;
+        return await statuses(PATH, `[await addonStatus(false), (${install}, await addonStatus(false))]`);
+      },
       /** Resolves with the results of two concurrent callers, and the total number of compilations. */
       load: async (PATH = directory) => {
-        const [status, again] = await statuses(PATH);
+        const [status, again] = await statuses(
+          PATH,
+          'await Promise.all([addonStatus(false), addonStatus(false)])',
+        );
         expect(again).toEqual(status);
         return { status, compilations: (await readFile(calls, 'utf8')).split('\n').length - 1 };
       },
@@ -105,7 +174,7 @@ describeAddon('an addon that the disk has lost', () => {
 
   test('is built again once, and stays where it cannot be', async () => {
     await using directory = await temporaryDirectory();
-    const { load, compiled } = await copiedSources(directory.path);
+    const { load, loadThenInstall, compiled } = await copiedSources(directory.path);
     const first = await load();
     expect(first).toMatchObject({ status: { available: true }, compilations: 1 });
     expect(await load()).toEqual(first);
@@ -126,11 +195,15 @@ describeAddon('an addon that the disk has lost', () => {
     });
     expect(await Bun.file(path).text()).toBe('not a library');
 
+    const without_at_first = await loadThenInstall();
+    expect(without_at_first).toMatchObject([{ available: false }, { available: true }]);
+
+    await Bun.write(path, 'not a library');
     await Bun.write(compiled, 'not a library either');
     const unusable = await load();
     expect(unusable).toMatchObject({
       status: { available: false, reason: `The addon ${path} could not be loaded.` },
-      compilations: 4,
+      compilations: 5,
     });
   });
 });

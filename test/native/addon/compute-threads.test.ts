@@ -5,8 +5,9 @@ import { computingThreads } from '../../../native/engine.ts';
 import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
 import { eventually } from '../../support/eventually.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { writeTinyModel } from '../support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
+import { TINY_MARKERS } from '../support/models.ts';
 import { describeAddon, filledPlan } from './support.ts';
 
 // The first test builds the addon.
@@ -123,6 +124,8 @@ test.each([
   [0, 16, 'linux', { fewest: 15, most: 16 }],
   [0, 16, 'darwin', { fewest: 15, most: 15 }],
   [3, 16, 'linux', { fewest: 3, most: 3 }],
+  // The addon and ggml refuse more.
+  [undefined, 1024, 'linux', { fewest: 511, most: 512 }],
 ] as const)('--threads %p on %p cores of %s', (threads, cores, platform, expected) => {
   expect(computingThreads(threads, cores, platform)).toEqual(expected);
 });

@@ -9,14 +9,9 @@ import {
 } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { writeTinyModel } from '../support/gguf.ts';
-import {
-  llamaTokenizer,
-  loadOnCpu,
-  TINY_MARKERS,
-  TINY_SCALED,
-  temporaryDirectory,
-} from '../support/models.ts';
+import { llamaTokenizer, loadOnCpu, TINY_MARKERS, TINY_SCALED } from '../support/models.ts';
 import { CONTEXT_TOKENS, distanceFromPinned, VECTORS } from '../support/vectors.ts';
 import { arbitraryPlan, describeAddon, filledPlan, probabilityDistance, withLastReads } from './support.ts';
 

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { compileSources, requireLibrary } from '../../../native/addon/build.ts';
 import { projectFile } from '../../../src/files/project-root.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { writeTinyModel } from '../support/gguf.ts';
-import { TINY_MARKERS, temporaryDirectory } from '../support/models.ts';
+import { TINY_MARKERS } from '../support/models.ts';
 
 /**
  * Builds `stress.cpp` under the compiler's sanitizers, and runs it on a generated model: decision-1 is too slow under a

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { compilerPath } from '../../../native/addon/build.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { writeTinyModel } from '../support/gguf.ts';
-import { TINY_CHAT, temporaryDirectory } from '../support/models.ts';
+import { TINY_CHAT } from '../support/models.ts';
 import { describeAddon } from './support.ts';
 
 // The addon is built first where it is not yet.

@@ -1,7 +1,16 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
 import { AddonUnavailable, DeviceUnavailable, EvaluationFailed } from '../../../native/errors.ts';
 import type { EvaluatorChoice } from '../../../native/evaluators/evaluator-names.ts';
 import { byWantedEvaluator, type RegisteredEvaluator } from '../../../native/evaluators/evaluators.ts';
+import { verifyWeights } from '../../../native/weights.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { describeAddon } from '../addon/support.ts';
+import { writeTinyModel } from '../support/gguf.ts';
+import { TINY_MARKERS } from '../support/models.ts';
+
+// The addon is built first where it is not yet.
+setDefaultTimeout(180_000);
 
 function evaluator(): RegisteredEvaluator {
   const never = () => Promise.reject(new Error('not asked for'));
@@ -44,5 +53,32 @@ describe('the evaluator that is opened', () => {
   test('is no other one where the device is missing that was asked for', async () => {
     const addon_error = new DeviceUnavailable('no GPU');
     await expect(tried('auto', { addon_error })).rejects.toBe(addon_error);
+  });
+});
+
+describeAddon('the addon and node-llama-cpp', () => {
+  test('never load at once, because ggml has no lock: each waits for those before it, quick ones too', async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'tiny.gguf');
+    await writeTinyModel(path, TINY_MARKERS);
+    const sizes = { threads: 1, context_tokens: 512, flash_attention: false, deterministic: false } as const;
+    const options = { weights: await verifyWeights(path), gpu: false, ...sizes } as const;
+    const names = ['llama', 'addon', 'llama', 'addon'] as const;
+    const loaded: string[] = [];
+    const load = async (what: 'openTokenizer' | 'openEvaluator') => {
+      const opened = names.map(async (name) => {
+        const one = await byWantedEvaluator<{ close(): Promise<void> }>(name, (evaluator) =>
+          evaluator[what](options),
+        );
+        loaded.push(`${name} ${what}`);
+        await one.close();
+      });
+      await Promise.all(opened);
+    };
+    await Promise.all([load('openTokenizer'), load('openEvaluator')]);
+    expect(loaded).toEqual([
+      ...names.map((name) => `${name} openTokenizer`),
+      ...names.map((name) => `${name} openEvaluator`),
+    ]);
   });
 });

@@ -12,8 +12,9 @@ import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
 import { EMBEDDED_WEIGHTS } from '../../../native/weights.ts';
 import { jsonValueOf } from '../../../src/json/json-value.ts';
 import type { Mode, Question } from '../../../src/questions/question.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { type TinyModel, writeTinyModel } from '../support/gguf.ts';
-import { CHATML, llamaTokenizer, loadOnCpu, TINY_CHAT, temporaryDirectory } from '../support/models.ts';
+import { CHATML, llamaTokenizer, loadOnCpu, TINY_CHAT } from '../support/models.ts';
 import { NO_WORDS, tokenizerOf } from './words.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.

@@ -1,67 +1,50 @@
 /**
  * Computes with one variant of ggml's CPU backend and without our kernels, in a process of its own.
- * `cpu-variant-child.ts LIBRARY WEIGHTS WIDENED`: the library is a path, the weights are the first parts of models. Both
- * evaluators take the backend that is loaded first. Prints the backends that were loaded, and the scores of the pinned
- * requests.
+ * `cpu-variant-child.ts LIBRARY`: the library is a path. Both evaluators take the backend that is loaded first. Reads
+ * `VariantWork`, so that each process need not check the weights and make the plans again, and prints `VariantOutput`.
  */
 import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { Static } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
 import { cpuLibraries } from '../../../native/cpu-library.ts';
 import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
-import { loadLlamaEvaluator, loadLlamaTokenizer } from '../../../native/evaluators/llama/load-model.ts';
-import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
-import { markersV1 } from '../../../native/plan/markers-v1.ts';
+import { loadLlamaEvaluator } from '../../../native/evaluators/llama/load-model.ts';
+import type { PlanLogits } from '../../../native/plan/plan.ts';
 import type { PlanEvaluator } from '../../../native/plan-evaluator.ts';
-import { verifyWeights } from '../../../native/weights.ts';
-import { temporaryDirectory } from './models.ts';
-import { CONTEXT_TOKENS, pinnedScores, scoresOf, VECTORS } from './vectors.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { VariantWork } from './cpu-variant.ts';
+import { CONTEXT_TOKENS } from './vectors.ts';
 
-/** Of the mode that reads each record once: kernels for old CPUs are slow. */
-const ASKED = VECTORS.filter(({ mode }) => mode === 'fast');
-/** Of weights in 32 bits no mean is asked, and each kernel is at work in each request. */
-const ASKED_WIDENED = ASKED.filter((_, index) => index % 6 === 0);
+type Model = Static<typeof VariantWork>['rounded'];
 
-async function scores(
-  evaluator: PlanEvaluator,
-  tokenizer: ModelTokenizer,
-  asked: typeof VECTORS,
-): Promise<readonly number[]> {
-  const profile = markersV1(tokenizer);
-  const all: number[] = [];
-  for (const vector of asked) all.push(...(await scoresOf(vector, profile, evaluator)).flat());
+async function logitsOf({ requests }: Model, evaluator: PlanEvaluator): Promise<PlanLogits[][]> {
+  const all: PlanLogits[][] = [];
+  for (const plans of requests)
+    all.push(
+      await Promise.all(plans.map((plan) => evaluator.evaluate(plan, { scope: crypto.randomUUID() }))),
+    );
   await evaluator.close();
   return all;
 }
 
-const [library = '', rounded_path = '', widened_path = ''] = process.argv.slice(2);
-await using directory = await temporaryDirectory();
+async function answersOf(model: Model) {
+  const common = { context_tokens: CONTEXT_TOKENS, gpu: false, threads: 1 } as const;
+  const model_path = model.weights.first;
+  const addon = await logitsOf(model, await createAddonEvaluator({ ...common, model_path, kernels: 'none' }));
+  const options = { ...common, queue_limit: 64, flash_attention: false } as const;
+  return { addon, llama: await logitsOf(model, await loadLlamaEvaluator(model.weights, options)) };
+}
+
+const [library = ''] = process.argv.slice(2);
+using directory = temporaryDirectory();
 await symlink(library, join(directory.path, basename(library)));
 const status = await addonStatus(false, directory.path);
 if (!status.available) throw new Error(status.reason);
 
-const answers: { addon: readonly number[]; llama: readonly number[] }[] = [];
-for (const [model_path, asked] of [
-  [rounded_path, ASKED],
-  [widened_path, ASKED_WIDENED],
-] as const) {
-  const common = { context_tokens: CONTEXT_TOKENS, gpu: false, threads: 1 } as const;
-  const weights = await verifyWeights(model_path);
-  const tokenizer = await loadLlamaTokenizer(weights, false);
-  const addon = await scores(
-    await createAddonEvaluator({ ...common, model_path, kernels: 'none' }),
-    tokenizer,
-    asked,
-  );
-  const llama = await scores(
-    await loadLlamaEvaluator(weights, { ...common, queue_limit: 64, flash_attention: false }),
-    tokenizer,
-    asked,
-  );
-  await tokenizer.close();
-  answers.push({ addon, llama });
-}
+const work = Value.Decode(VariantWork, await Bun.stdin.json());
+const [rounded, widened] = [await answersOf(work.rounded), await answersOf(work.widened)];
 const libraries = cpuLibraries(readFileSync('/proc/self/maps', 'utf8')).map((path) => basename(path));
-const pinned = ASKED.flatMap(pinnedScores).flat();
-console.log(JSON.stringify({ libraries, answers, pinned }));
+console.log(JSON.stringify({ libraries, rounded, widened }));

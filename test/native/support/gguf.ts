@@ -186,6 +186,8 @@ export interface TinyModel {
   /** More metadata, which only that kind has, and the widths of more norms of each layer by their names. */
   readonly metadata?: Readonly<Record<string, GgufValue>>;
   readonly norms?: Readonly<Record<string, number>>;
+  /** All tensors but the embeddings, by their names and shapes, of a kind that has others. */
+  readonly tensors?: Readonly<Record<string, readonly number[]>>;
   /** A number of the feed-forward's hidden layer that is NaN for every token, in every layer. */
   readonly nan_hidden?: number;
 }
@@ -217,7 +219,7 @@ const LAYERS = 2;
 
 function tensorsOf(
   vocabulary_size: number,
-  { layers = LAYERS, seed = 1, shape = SHAPE, norms = {}, nan_hidden }: TinyModel,
+  { layers = LAYERS, seed = 1, shape = SHAPE, norms = {}, tensors, nan_hidden }: TinyModel,
 ): readonly GgufTensor[] {
   const { width, heads, cache_heads, hidden, quantized } = shape;
   const random = randomNumbers(seed);
@@ -228,6 +230,14 @@ function tensorsOf(
     values: Float32Array.from({ length: columns * rows }, () => random() * Math.sqrt(3 / columns)),
     quantized,
   });
+  const embeddings = matrix('token_embd.weight', width, vocabulary_size);
+  if (tensors !== undefined) {
+    const others = Object.entries(tensors).map(([name, [columns = 1, rows]]) => ({
+      ...matrix(name, columns, rows ?? 1),
+      shape: rows === undefined ? [columns] : [columns, rows],
+    }));
+    return [embeddings, ...others];
+  }
   const gate = (layer: number): GgufTensor => {
     const made = matrix(`blk.${layer}.ffn_gate.weight`, width, hidden);
     if (nan_hidden !== undefined) made.values.fill(Number.NaN, nan_hidden * width, (nan_hidden + 1) * width);
@@ -239,7 +249,7 @@ function tensorsOf(
     values: new Float32Array(size).fill(1),
   });
   return [
-    matrix('token_embd.weight', width, vocabulary_size),
+    embeddings,
     norm('output_norm.weight'),
     ...Array.from({ length: layers }, (_, layer) => [
       norm(`blk.${layer}.attn_norm.weight`),

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { llamaBackend } from '../../../native/evaluators/llama/backend.ts';
 import type { LlamaEvaluator } from '../../../native/evaluators/llama/llama-evaluator.ts';
 import { loadLlamaEvaluator, loadLlamaTokenizer } from '../../../native/evaluators/llama/load-model.ts';
@@ -34,6 +31,30 @@ export const TINY_CHAT: TinyModel = {
   chat_template: CHATML,
 };
 
+function t5Layer(
+  part: 'enc' | 'dec',
+  attentions: readonly string[],
+): Readonly<Record<string, readonly number[]>> {
+  const matrices = attentions.flatMap((name) => ['q', 'k', 'v', 'o'].map((matrix) => `${name}_${matrix}`));
+  return {
+    [`${part}.output_norm.weight`]: [64],
+    [`${part}.blk.0.attn_rel_b.weight`]: [2, 32],
+    ...Object.fromEntries([...attentions, 'ffn'].map((name) => [`${part}.blk.0.${name}_norm.weight`, [64]])),
+    ...Object.fromEntries(matrices.map((name) => [`${part}.blk.0.${name}.weight`, [64, 64]])),
+    [`${part}.blk.0.ffn_up.weight`]: [64, 128],
+    [`${part}.blk.0.ffn_down.weight`]: [128, 64],
+  };
+}
+
+/** A model of T5's kind: an encoder, and a decoder that also sees what the encoder has read. */
+export const TINY_T5: TinyModel = {
+  ...TINY_CHAT,
+  architecture: 't5',
+  layers: 1,
+  metadata: { 't5.attention.relative_buckets_count': { type: 'u32', value: 32 } },
+  tensors: { ...t5Layer('enc', ['attn']), ...t5Layer('dec', ['attn', 'cross_attn']) },
+};
+
 const ONE_CACHE_HEAD: TinyShape = { width: 64, heads: 2, cache_heads: 1, hidden: 96, quantized: false };
 
 /** A model of Granite's kind, which scales its logits after the output matrix: no two rows of it are the logits. */
@@ -55,12 +76,6 @@ export const TINY_SLIDING: TinyModel = {
   metadata: { 'gemma3.attention.sliding_window': { type: 'u32', value: 64 } },
   norms: { post_attention_norm: 64, attn_q_norm: 32, attn_k_norm: 32, post_ffw_norm: 64 },
 };
-
-/** An empty directory that is removed when disposed of. */
-export async function temporaryDirectory(): Promise<{ readonly path: string } & AsyncDisposable> {
-  const path = await mkdtemp(join(tmpdir(), 'tds-native-'));
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
-}
 
 /** A model's tokenizer through node-llama-cpp, and what its file says. */
 export async function llamaTokenizer(

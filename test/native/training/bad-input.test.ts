@@ -4,8 +4,13 @@ import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { render } from '../../../native/plan/render.ts';
 import { parseCase } from '../../../src/eval/cases.ts';
+import { readCases } from '../../../src/eval/read-cases.ts';
+import { isJsonObject } from '../../../src/json/json-value.ts';
+import { readJson } from '../../../src/json/read-json.ts';
 import { ROOT } from '../../architecture/source-files.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { PYTHON, runPython } from './support.ts';
 
 setDefaultTimeout(120_000);
@@ -14,6 +19,7 @@ const GOOD = { src: 'tickets', state: 'It is late.', questions: [{ type: 'noul',
 const choice = (change: object) =>
   line({ type: 'choice', criteria: { a: null, b: 'x' }, answer: 'a', ...change });
 const score = (change: object) => line({ type: 'score', criteria: ['low', 'high'], answer: 1, ...change });
+const record = (state: string) => JSON.stringify({ ...GOOD, state: [] }).replace('[]', state);
 const line = (question: object) => JSON.stringify({ ...GOOD, questions: [question] });
 
 /** A second line that cannot be used, and the sentence's end. */
@@ -68,6 +74,24 @@ const LINES = [
     'NaN is no number of JSON.',
   ],
   ['what is no JSON', 'tickets;late;yes', 'it is not JSON.'],
+  [
+    'a share beyond all numbers',
+    line({ type: 'noul', answer: true, soft: ['huge', 1] }).replace('"huge"', '1e999'),
+    'questions[0]: the shares of "soft" are not numbers from 0 with a positive sum.',
+  ],
+  ['a level between two', score({ answer: 0.5 }), 'questions[0]: the answer 0.5 is no level from 0 to 1.'],
+  [
+    'levels of arrays beyond those of a request',
+    record(`${'['.repeat(65)}${']'.repeat(65)}`),
+    'objects and arrays are nested in more than 65 levels.',
+  ],
+] as const;
+
+/** Lines that `tds eval` reads and this program cannot train on. */
+const HALVES = [
+  ['of a record', record('["\\ud83d"]')],
+  ['of an option', choice({ criteria: { a: '\ud83d', b: null } })],
+  ['of a set', JSON.stringify({ ...GOOD, src: '\udc00' })],
 ] as const;
 
 describe.skipIf(PYTHON === null)(
@@ -107,6 +131,23 @@ describe.skipIf(PYTHON === null)(
       const said = await refusal('cases.jsonl', `${JSON.stringify(GOOD)}\n${bad}\n`);
       expect(said).toBe(`decision_training: Line 2 of FILE is not usable: ${reason}\n`);
       expect(() => parseCase(bad, 2)).toThrow('Line 2');
+    });
+
+    test.each(HALVES)('half of a surrogate pair %s', async (_, bad) => {
+      expect(await refusal('half.jsonl', `${bad}\n`)).toBe(
+        'decision_training: Line 1 of FILE is not usable: a text has half of a surrogate pair.\n',
+      );
+    });
+
+    test.each([
+      ['--name', 'acme/support', 'a name has letters, digits, dots, dashes and underscores only'],
+      ['--test-share', '30', 'a share is between 0 and 1'],
+      ['--validation-share', '-0.2', 'a share is between 0 and 1'],
+    ])('%s %s', async (name, value, reason) => {
+      const command = ['finetune', 'none.jsonl', 'out', '--model', 'none.gguf', `${name}=${value}`];
+      const { code, stderr } = await runPython(PYTHON ?? '', ['-m', 'decision_training', ...command]);
+      expect(code).toBe(2);
+      expect(stderr).toEndWith(`error: argument ${name}: ${reason}\n`);
     });
 
     test('a file that ends in the middle of a line', async () => {
@@ -151,4 +192,33 @@ test.skipIf(PYTHON === null)('the example cases of tds eval can be trained on', 
     code: 0,
     stdout: expect.stringMatching(/^12 cases with \d+ questions can be used\n$/),
   });
+});
+
+test.skipIf(PYTHON === null)('what tds eval reads can be prepared and trained on', async () => {
+  using directory = temporaryDirectory();
+  const path = join(directory.path, 'cases.jsonl');
+  const lines = [
+    score({}).replace('"answer":1', '"answer":1.0'),
+    choice({ soft: null }),
+    record(`[${'7'.repeat(400)}, ${'7'.repeat(5_000)}, 12345678901234567890, -1e999, 1.5, 9007199254740992]`),
+    record(`${'['.repeat(64)}${']'.repeat(64)}`),
+  ];
+  const [, , numbers = ''] = lines;
+  await Bun.write(path, `\ufeff${lines.join('\n')}\n`);
+  const { cases } = await readCases(path);
+  expect(cases.length).toBe(lines.length);
+  const prepare = ['prepare', directory.path, '--no-base', '--records', path];
+  const prepared = await runPython(PYTHON ?? '', ['-m', 'decision_training', ...prepare]);
+  expect(prepared).toMatchObject({ code: 0, stderr: '' });
+  const RENDER = `
+import sys
+from pathlib import Path
+from decision_training.cases import read_cases
+from decision_training.prompt import render
+print(render(read_cases(Path(sys.argv[1]))[2].state))
+`;
+  const read = readJson(numbers);
+  const state = isJsonObject(read) ? read.get('state') : undefined;
+  const { stdout } = await runPython(PYTHON ?? '', ['-c', RENDER, join(directory.path, 'records.jsonl')]);
+  expect(stdout.trimEnd()).toBe(render(state ?? null));
 });

@@ -123,6 +123,13 @@ async function training(python: string, args: readonly string[]): Promise<string
   return stdout;
 }
 
+/** Runs a command of the training code that must end with one sentence of this pattern. */
+async function refused(python: string, args: readonly string[], sentence: string): Promise<void> {
+  const { code, stderr } = await runPython(python, ['-m', 'decision_training', ...args]);
+  assert.equal(code, 1, stderr);
+  assert.match(stderr, new RegExp(`^decision_training: ${sentence}\n$`));
+}
+
 /** Trains until the first step is done, asks the run to stop, and waits for its checkpoint. */
 async function stoppedTraining(python: string, args: readonly string[]): Promise<void> {
   const child = Bun.spawn([python, '-m', 'decision_training', ...args], {
@@ -187,6 +194,37 @@ async function trainedWeights(python: string, directory: string, base: string): 
   return first;
 }
 
+/** Prints the layers whose matrices differ between two GGUF files. */
+const CHANGED_LAYERS = `
+import sys
+from pathlib import Path
+from decision_training.restore import read_model
+one, other = (read_model(Path(path)).weights for path in sys.argv[1:])
+print(*sorted({name.split(".")[1] for name in one if name.startswith("blk.") and (one[name] != other[name]).any()}))
+`;
+
+/** A run leaves frozen layers as they are, and an export goes as much of the way to its weights as is asked for. */
+async function checkContinuedRun(python: string, directory: string, weights: string): Promise<void> {
+  const run = join(directory, 'continued');
+  const from = ['--from', weights, '--records', join(directory, 'prepared', 'records.jsonl')];
+  await training(python, ['train', run, ...from, ...SMALL_RUN, '--frozen-layers', '1', ...ONE_THREAD]);
+  const [none, all] = [join(directory, 'none'), join(directory, 'all')];
+  await training(python, ['export', run, none, '--share', '0']);
+  await training(python, ['export', run, all]);
+  assert.ok(
+    (await readFile(weights)).equals(await readFile(exportedPart(none))),
+    'a share of 0 changed weights',
+  );
+  const { code, stdout, stderr } = await runPython(python, [
+    '-c',
+    CHANGED_LAYERS,
+    weights,
+    exportedPart(all),
+  ]);
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout.trim(), '1', 'layers that changed');
+}
+
 /** Fine-tuning makes weights better on cases apart, by its own report and by `tds eval` alike. */
 async function checkFinetuning(python: string, directory: string, weights: string): Promise<void> {
   const lines = records();
@@ -195,7 +233,13 @@ async function checkFinetuning(python: string, directory: string, weights: strin
   await writeFile(apart, `${lines.slice(28).join('\n')}\n`);
   const folder = join(directory, 'finetuned');
   const told = ['--test', apart, '--model', weights, '--learning-rate', '1e-3', '--batch-tokens', '600'];
-  await training(python, ['finetune', cases, folder, ...told, ...ONE_THREAD]);
+  const finetune = ['finetune', cases, folder, ...told, ...ONE_THREAD];
+  await refused(python, [...finetune, '--validation-share', '1'], 'No record is left to train on: .+');
+  // A file is in the way of the results; the training before it is kept.
+  await writeFile(`${folder}.new`, '');
+  await refused(python, finetune, '\\S+finetuned\\.new cannot be used \\(File exists\\)\\.');
+  rmSync(`${folder}.new`);
+  assert.match(await training(python, finetune), /^goes on in epoch/m);
   const report = Value.Decode(Report, JSON.parse(await readFile(join(folder, 'report.json'), 'utf8')));
   const before = await evaluated(apart, weights, join(directory, 'before'));
   const after = await evaluated(apart, exportedPart(folder), join(directory, 'after'));
@@ -228,6 +272,7 @@ try {
   const python = await environment();
   await checkVectors(python);
   const weights = await trainedWeights(python, directory, join(python, '../../base'));
+  await checkContinuedRun(python, directory, weights);
   await checkFinetuning(python, directory, weights);
   console.log('Training, stopping, resuming, exporting and fine-tuning work.');
 } catch (error) {

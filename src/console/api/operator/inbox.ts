@@ -3,6 +3,7 @@ import { Elysia } from 'elysia';
 import type { Actor } from '../../../access/actor.ts';
 import { listRecentProblems } from '../../../observability/recent-problems.ts';
 import { listPendingPayments } from '../../../payments/credit.ts';
+import { countUnresolvedEvents } from '../../../payments/list-events.ts';
 import { MANUAL_PROVIDER_NAME } from '../../../payments/manual.ts';
 import { DAY_MS } from '../../../time/clock.ts';
 import { answerOf, listOf, Micros, nullable, Time } from '../schemas.ts';
@@ -17,7 +18,7 @@ const Failures = answerOf({ count: Type.Integer(), newest_at_ms: nullable(Time) 
 
 const Inbox = answerOf({
   count: Type.Integer({
-    description: 'All that waits for the operator: payments, models, upstreams, failures.',
+    description: 'All that waits for the operator: payments, payment events, models, upstreams, failures.',
   }),
   payments: listOf(
     answerOf({
@@ -28,6 +29,9 @@ const Inbox = answerOf({
       created_at_ms: Time,
     }),
   ),
+  unresolved_events: Type.Integer({
+    description: 'The payment events that fit no payment here; the credit of each waits for a decision.',
+  }),
   models: listOf(answerOf({ id: Type.String(), error: Type.String() })),
   upstreams: listOf(answerOf({ model_id: Type.String(), address: Type.String() })),
   backups: Failures,
@@ -52,6 +56,7 @@ async function readInbox(services: ConsoleServices, operator: Actor): Promise<St
     const organization_name = organization?.name ?? organization_id;
     payments.push({ id, organization_id, organization_name, amount_micros, created_at_ms });
   }
+  const unresolved_events = await countUnresolvedEvents(services, operator);
   const { models: live } = services.operation;
   const upstreams = live.observed().flatMap(({ id, upstreams: members }) =>
     members()
@@ -68,7 +73,8 @@ async function readInbox(services: ConsoleServices, operator: Actor): Promise<St
   const failures = failuresOf(services, operator);
   const waiting = [by_hand, models, upstreams].reduce((sum, { length }) => sum + length, 0);
   const failed = [failures.backups, failures.problems].filter(({ count }) => count > 0).length;
-  return { count: waiting + failed, payments, models, upstreams, ...failures };
+  const count = waiting + unresolved_events + failed;
+  return { count, payments, unresolved_events, models, upstreams, ...failures };
 }
 
 /** Returns the failures of the last 24 hours: backups that failed or do not end, and all others. */

@@ -68,12 +68,12 @@ function Password() {
         <Form
           key={changes}
           submit="Change password"
-          fields={['current_password', 'new_password']}
+          fields={['password']}
           onSubmit={async (values) => {
             await call(
               api.password.post({
                 current_password: values.exact('current_password'),
-                new_password: values.exact('new_password'),
+                new_password: values.exact('password'),
               }),
             );
             await loadSession();
@@ -82,7 +82,7 @@ function Password() {
           }}
         >
           <CurrentPasswordField label="Current password" name="current_password" />
-          <NewPasswordField label="New password" name="new_password" />
+          <NewPasswordField label="New password" />
         </Form>
       </div>
     </Section>

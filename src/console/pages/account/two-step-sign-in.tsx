@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
@@ -67,6 +67,7 @@ function codesLeft(number: number): string {
 }
 
 interface DialogParts {
+  /** Reads the session and the second factor again. Recovery codes are shown before: a failure would replace the page. */
   readonly onDone: () => Promise<void>;
   readonly onClose: () => void;
 }
@@ -78,7 +79,7 @@ type Step =
 
 function AddDialog({ onDone, onClose }: DialogParts) {
   const [at, setAt] = useState<Step>({ step: 'password' });
-  if (at.step === 'codes') return <RecoveryCodes codes={at.codes} onClose={onClose} />;
+  if (at.step === 'codes') return <RecoveryCodes codes={at.codes} onDone={onDone} onClose={onClose} />;
   if (at.step === 'code') {
     const { app_url, codes } = at;
     return (
@@ -89,7 +90,6 @@ function AddDialog({ onDone, onClose }: DialogParts) {
           onCancel={onClose}
           onSubmit={async (values) => {
             await call(api.account['second-factor'].confirm.post({ code: values.text('code') }));
-            await onDone();
             setAt({ step: 'codes', codes });
           }}
         >
@@ -120,7 +120,7 @@ function AddDialog({ onDone, onClose }: DialogParts) {
 
 function RenewDialog({ onDone, onClose }: DialogParts) {
   const [codes, setCodes] = useState<readonly string[]>();
-  if (codes !== undefined) return <RecoveryCodes codes={codes} onClose={onClose} />;
+  if (codes !== undefined) return <RecoveryCodes codes={codes} onDone={onDone} onClose={onClose} />;
   return (
     <PasswordDialog
       title="Make new recovery codes"
@@ -128,7 +128,6 @@ function RenewDialog({ onDone, onClose }: DialogParts) {
       onClose={onClose}
       onPassword={async (password) => {
         const made = await call(api.account['second-factor']['recovery-codes'].post({ password }));
-        await onDone();
         setCodes(made.recovery_codes);
       }}
     >
@@ -157,13 +156,9 @@ function RemoveDialog({ onDone, onClose }: DialogParts) {
 }
 
 /** The codes, which are shown once: the dialog stays until they are copied or confirmed. */
-function RecoveryCodes({
-  codes,
-  onClose,
-}: {
-  readonly codes: readonly string[];
-  readonly onClose: () => void;
-}) {
+function RecoveryCodes({ codes, onDone, onClose }: DialogParts & { readonly codes: readonly string[] }) {
+  // Also where the page is left in another way: the token of changes is that of the session before.
+  useEffect(() => () => void onDone(), []);
   return (
     <Dialog title="Keep these recovery codes" is_open is_kept onClose={onClose}>
       <p>Each signs you in once in place of your app. They are not shown again.</p>

@@ -9,7 +9,6 @@ import { DropZone } from '../rows/drop-zone.tsx';
 import { FilePart } from '../rows/file-part.tsx';
 import { firstRunSetup } from '../rows/first-run-setup.ts';
 import { ForgetDialog } from '../rows/forget-dialog.tsx';
-import { keptBatches } from '../rows/kept-rows.ts';
 import { likeliestRecord } from '../rows/likeliest-record.ts';
 import { Progress } from '../rows/progress.tsx';
 import { QuestionChoice } from '../rows/question-choice.tsx';
@@ -28,11 +27,10 @@ import type { BatchSetup } from './setup.ts';
 
 /** One batch: its file, what is asked of each row, and the answers. */
 export function BatchWorkbench({ organization_id, setup, scope, work, kept }: BenchProps<BatchSetup>) {
-  const { file, run, progress, is_begun, ...rows_run } = useRowRun(scope, kept);
   const [chosen, choose] = useRunSetup<BatchSetup>(
     () => kept?.setup ?? { ...firstRunSetup(setup, work), column: null },
-    { file, scope, keep: keptBatches.keepSetup },
   );
+  const { file, run, progress, is_begun, ...rows_run } = useRowRun({ store: 'batches', scope, kept, chosen });
   const [question, setQuestion] = useState<'file' | 'answers'>();
 
   const take = (taken: RowFile) => {
@@ -42,7 +40,6 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
   const removeFile = async () => {
     choose({ column: null });
     await rows_run.remove();
-    await keptBatches.forget(scope);
   };
 
   const { key_id } = keyOf(setup, { project_id: chosen.project_id, key_id: chosen.key_id ?? undefined });
@@ -99,6 +96,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
             {...{ setup, chosen, run, task, price, is_begun }}
             total={file.rows.length}
             onChoose={choose}
+            onRun={(task) => run.start(task)}
             onRestart={() => setQuestion('answers')}
           />
           {is_begun && (
@@ -120,9 +118,9 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
         forgets={question}
         onClose={() => setQuestion(undefined)}
         onForgetFile={removeFile}
-        onForgetAnswers={async () => {
+        onForgetAnswers={() => {
           choose({});
-          await rows_run.restart();
+          rows_run.restart();
         }}
       />
     </>

@@ -1,6 +1,6 @@
 import type { PageProps } from '../page.ts';
 import { scopeOf } from '../playground/kept-work.ts';
-import { keptBatches } from '../rows/kept-rows.ts';
+import { readKeptRun } from '../rows/kept-rows.ts';
 import { RunPage } from '../rows/run-page.tsx';
 import { BatchWorkbench } from './batch-workbench.tsx';
 
@@ -12,7 +12,7 @@ export default function Batch({ params: { organization_id = '' } }: PageProps) {
       scope={scopeOf(organization_id)}
       title="Batch"
       description="Ask the same questions about every row of a file. Each row is billed like any request."
-      readKept={keptBatches.read}
+      readKept={(scope) => readKeptRun('batches', scope)}
       bench={BatchWorkbench}
     />
   );

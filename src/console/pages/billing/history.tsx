@@ -7,6 +7,7 @@ import { SegmentedControl } from '../components/tabs.tsx';
 import { Time } from '../components/time.tsx';
 import { formatCount, formatDate, formatExact, formatMoney } from '../format.ts';
 import { query, setQuery } from '../router.ts';
+import { chosenZone } from '../time-zone.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 
 type Movements = AnswerOf<OfOrganization['movements']['get']>;
@@ -91,11 +92,12 @@ function What({
   readonly movement: Movement;
   readonly names: ReadonlyMap<string, string> | undefined;
 }) {
-  const { kind, charges, project_id, request_id, payment_id } = movement;
+  const { kind, charges, project_id, request_id, payment_id, refunds_payment_id } = movement;
   if (kind === 'top_up' || kind === 'refund') {
+    const added = refunds_payment_id === null ? 'Payment' : 'Refund taken back';
     return (
       <>
-        {kind === 'top_up' ? 'Payment' : 'Refund'} <code class="muted">{payment_id}</code>
+        {kind === 'top_up' ? added : 'Refund'} <code class="muted">{payment_id}</code>
       </>
     );
   }
@@ -111,7 +113,7 @@ function What({
 function When({ movement: { kind, at_ms } }: { readonly movement: Movement }) {
   if (kind !== 'charges') return <Time time_ms={at_ms} />;
   return (
-    <time dateTime={new Date(at_ms).toISOString()} title={`Last at ${formatExact(at_ms)}`}>
+    <time dateTime={new Date(at_ms).toISOString()} title={`Last at ${formatExact(at_ms, chosenZone())}`}>
       {formatDate(at_ms, 'UTC')}
     </time>
   );

@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { focusContent } from '../focus-content.ts';
+import { holdPage } from '../router.ts';
+import { useLeaveQuestion } from '../use-leave-question.ts';
 import { Form } from './form.tsx';
 
 /**
@@ -15,15 +17,27 @@ interface DialogProps {
   readonly is_open: boolean;
   /** Called on Escape, the cross, or a click beside the dialog. */
   readonly onClose: () => void;
-  /** Neither Escape, a cross nor a click beside the dialog closes it, because what it shows would be lost. */
+  /**
+   * Neither Escape, a cross, a click beside the dialog nor the way back closes it, because what it shows would be
+   * lost. The browser asks before it leaves the document.
+   */
   readonly is_kept?: boolean;
   readonly children: ComponentChildren;
 }
 
-/** A modal dialog. The browser keeps the focus within it, and gives it back afterwards. */
+/**
+ * A modal dialog. The browser keeps the focus within it, and gives it back afterwards. It stays while its form is sent,
+ * whose failure would be told to nobody.
+ */
 export function Dialog({ title, is_open, onClose, is_kept = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
+  /** True while the pointer was pressed last beside the dialog. */
+  const is_pressed = useRef(false);
   const title_id = useId();
+  const isKept = () => is_kept || dialog.current?.querySelector('form[data-kept=true]') != null;
+  const close = () => {
+    if (!isKept()) onClose();
+  };
   // A layout effect runs before the next event, so that a key that follows at once meets the dialog.
   useLayoutEffect(() => {
     const element = dialog.current;
@@ -38,6 +52,8 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
     // The element that opened it may be gone, such as the button of a row that was removed.
     if (document.activeElement === document.body) focusContent();
   }, [is_open, title]);
+  useLayoutEffect(() => (is_open ? holdPage(isKept) : undefined), [is_open, is_kept]);
+  useLeaveQuestion(is_open && is_kept);
   return (
     <dialog
       ref={dialog}
@@ -45,14 +61,24 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
       aria-labelledby={title_id}
       onCancel={(event) => {
         event.preventDefault();
-        if (!is_kept) onClose();
+        close();
       }}
       onKeyDown={(event) => {
         // Browsers close a dialog at the second Escape, whatever the first was answered with.
-        if (is_kept && event.key === 'Escape') event.preventDefault();
+        if (event.key === 'Escape' && isKept()) event.preventDefault();
+      }}
+      onClose={() => {
+        // Some ways back close it without asking first.
+        if (!is_open || dialog.current?.open === true) return;
+        if (isKept()) dialog.current?.showModal();
+        else onClose();
+      }}
+      onPointerDown={(event) => {
+        is_pressed.current = event.target === dialog.current;
       }}
       onClick={(event) => {
-        if (!is_kept && event.target === dialog.current) onClose();
+        // Where the pointer was pressed in a field, text was selected.
+        if (event.target === dialog.current && is_pressed.current) close();
       }}
     >
       {is_open && (
@@ -60,7 +86,7 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
           <header class="dialog-header">
             <h2 id={title_id}>{title}</h2>
             {!is_kept && (
-              <button type="button" class="button quiet small" aria-label="Close" onClick={onClose}>
+              <button type="button" class="button quiet small" aria-label="Close" onClick={close}>
                 ×
               </button>
             )}

@@ -1,5 +1,5 @@
 import { type ComponentChildren, createContext } from 'preact';
-import { useContext, useRef, useState } from 'preact/hooks';
+import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type ApiError, asApiError } from '../client.ts';
 import { Button } from './button.tsx';
 import { Notice } from './notice.tsx';
@@ -39,7 +39,13 @@ export interface FormValues {
   isChecked(name: string): boolean;
 }
 
-/** A form that is sent once at a time, and shows the server's errors beside their fields. */
+/** The longest time for which a form without an answer holds its dialog: the connection may be dead. */
+const HOLD_MS = 15_000;
+
+/**
+ * A form that is sent once at a time, and shows the server's errors beside their fields. While it is sent, neither
+ * Cancel nor its dialog's ways out work: the answer, or why there is none, would be shown to nobody.
+ */
 export function Form({
   onSubmit,
   submit,
@@ -50,13 +56,22 @@ export function Form({
   is_disabled,
 }: FormProps) {
   const [is_busy, setBusy] = useState(false);
+  const [is_overdue, setOverdue] = useState(false);
+  const is_held = is_busy && !is_overdue;
   const [error, setError] = useState<ApiError>();
   const form = useRef<HTMLFormElement>(null);
   const is_of_field = error?.param != null && fields.includes(error.param);
 
+  useLayoutEffect(() => {
+    if (!is_busy) return;
+    const timer = setTimeout(() => setOverdue(true), HOLD_MS);
+    return () => clearTimeout(timer);
+  }, [is_busy]);
+
   const send = async (element: HTMLFormElement) => {
     if (is_busy) return;
     setBusy(true);
+    setOverdue(false);
     setError(undefined);
     try {
       await onSubmit(valuesOf(element));
@@ -80,6 +95,7 @@ export function Form({
       <form
         ref={form}
         class="form"
+        data-kept={is_held}
         onSubmit={(event) => {
           event.preventDefault();
           void send(event.currentTarget);
@@ -90,7 +106,11 @@ export function Form({
           <Notice tone="danger" title={error.message} request_id={error.request_id} />
         )}
         <div class="form-actions">
-          {onCancel !== undefined && <Button onClick={onCancel}>Cancel</Button>}
+          {onCancel !== undefined && (
+            <Button onClick={onCancel} is_disabled={is_held}>
+              Cancel
+            </Button>
+          )}
           <Button type="submit" kind={kind} is_busy={is_busy} is_disabled={is_disabled ?? false}>
             {submit}
           </Button>

@@ -4,18 +4,12 @@ import { TextField } from './field.tsx';
 const LENGTH_MIN = 10;
 const LENGTH_MAX = 128;
 
-/** The field for a new password. */
-export function NewPasswordField({
-  label = 'Password',
-  name,
-}: {
-  readonly label?: string;
-  readonly name: string;
-}) {
+/** The field for a new password, by the name that its refusals have. */
+export function NewPasswordField({ label = 'Password' }: { readonly label?: string }) {
   return (
     <TextField
       label={label}
-      name={name}
+      name="password"
       type="password"
       autocomplete="new-password"
       length_min={LENGTH_MIN}

@@ -9,9 +9,7 @@ interface PageHeaderProps {
 
 /** The head of every page: its one `h1`, which is the document's title too, and its actions. */
 export function PageHeader({ title, description, actions }: PageHeaderProps) {
-  useEffect(() => {
-    document.title = `${title} · Typed Decision Service`;
-  }, [title]);
+  useTitle(title);
   return (
     <header class="page-header">
       <div>
@@ -21,6 +19,13 @@ export function PageHeader({ title, description, actions }: PageHeaderProps) {
       {actions !== undefined && <div class="page-actions">{actions}</div>}
     </header>
   );
+}
+
+/** Gives the document a title; undefined leaves it as it is. */
+export function useTitle(title: string | undefined): void {
+  useEffect(() => {
+    if (title !== undefined) document.title = `${title} · Typed Decision Service`;
+  }, [title]);
 }
 
 /** A part of a page with a heading and a frame. */

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { Button } from './button.tsx';
 import { Skeleton } from './skeleton.tsx';
 
@@ -62,10 +63,12 @@ export function Table<Row>({
   order,
   loadMore,
 }: TableProps<Row>) {
+  const { frame, noteFirstNew } = useFocusOnNewRows(rows?.length);
   if (rows === undefined) return <Skeleton lines={5} label={`Loading ${caption}`} />;
   if (rows.length === 0) return <div class="panel">{empty}</div>;
   return (
     <div
+      ref={frame}
       class={`panel table-frame${is_wide ? ' is-wide' : ''}${is_dense ? ' is-dense' : ''}`}
       aria-busy={is_loading}
       // A scrolling region must be focusable by the keyboard.
@@ -116,13 +119,41 @@ export function Table<Row>({
       </table>
       {loadMore != null && (
         <div class="table-more">
-          <Button is_busy={is_loading} onClick={loadMore}>
+          <Button
+            is_busy={is_loading}
+            onClick={() => {
+              noteFirstNew(rows.length);
+              return loadMore();
+            }}
+          >
             Show more
           </Button>
         </div>
       )}
     </div>
   );
+}
+
+/** Moves the focus from "Show more", which goes with the last page, to the first row of that page. */
+function useFocusOnNewRows(rows: number | undefined) {
+  const frame = useRef<HTMLDivElement>(null);
+  const first_new = useRef<number | undefined>(undefined);
+  useEffect(() => {
+    const noted = first_new.current;
+    first_new.current = undefined;
+    if (noted === undefined || document.activeElement !== document.body) return;
+    const row = frame.current?.querySelectorAll('tr')[noted];
+    if (row === undefined) return;
+    row.tabIndex = -1;
+    row.focus();
+  }, [rows]);
+  return {
+    frame,
+    noteFirstNew: (row: number) => {
+      // The first one is that of the headers.
+      first_new.current = row + 1;
+    },
+  };
 }
 
 function sortOf({ is_descending }: TableOrder): 'ascending' | 'descending' {

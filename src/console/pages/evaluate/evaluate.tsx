@@ -1,6 +1,6 @@
 import type { PageProps } from '../page.ts';
 import { scopeOf } from '../playground/kept-work.ts';
-import { keptEvaluations } from '../rows/kept-rows.ts';
+import { readKeptRun } from '../rows/kept-rows.ts';
 import { RunPage } from '../rows/run-page.tsx';
 import { EvaluationWorkbench } from './evaluation-workbench.tsx';
 
@@ -13,7 +13,7 @@ export default function Evaluate({ params: { organization_id = '' } }: PageProps
       scope={`${scopeOf(organization_id)} evaluation`}
       title="Evaluate"
       description="Measure the answers on records whose right answers you know. Each record is billed like any request."
-      readKept={keptEvaluations.read}
+      readKept={(scope) => readKeptRun('evaluations', scope)}
       bench={EvaluationWorkbench}
     />
   );

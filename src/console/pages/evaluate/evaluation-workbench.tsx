@@ -8,7 +8,6 @@ import { DropZone } from '../rows/drop-zone.tsx';
 import { FilePart } from '../rows/file-part.tsx';
 import { firstRunSetup } from '../rows/first-run-setup.ts';
 import { ForgetDialog } from '../rows/forget-dialog.tsx';
-import { keptEvaluations } from '../rows/kept-rows.ts';
 import { likeliestRecord } from '../rows/likeliest-record.ts';
 import { Progress } from '../rows/progress.tsx';
 import { QuestionChoice } from '../rows/question-choice.tsx';
@@ -24,8 +23,9 @@ import { ColumnChoice } from './column-choice.tsx';
 import { evaluatedQuestions, shortText } from './evaluated.ts';
 import type { LabelledRow } from './labels.ts';
 import { Results } from './results.tsx';
-import type { EvaluationSetup, LabelColumns } from './setup.ts';
+import type { EvaluationSetup, LabelColumns, TuningBase } from './setup.ts';
 import { Tuning } from './tuning.tsx';
+import { tuningBase } from './tuning-base.ts';
 import { type FileLabels, useLabels } from './use-labels.ts';
 
 const NO_COLUMNS: LabelColumns = { record: null, question: null, answer: null, answers: {} };
@@ -38,11 +38,16 @@ export function EvaluationWorkbench({
   work,
   kept,
 }: BenchProps<EvaluationSetup>) {
-  const { file, run, progress, is_begun, ...rows_run } = useRowRun(scope, kept);
-  const [chosen, choose] = useRunSetup<EvaluationSetup>(
+  const [chosen, chooseOf, note] = useRunSetup<EvaluationSetup>(
     () => kept?.setup ?? { ...firstRunSetup(setup, work), columns: NO_COLUMNS },
-    { file, scope, keep: keptEvaluations.keepSetup },
   );
+  const { file, run, progress, is_begun, ...rows_run } = useRowRun({
+    store: 'evaluations',
+    scope,
+    kept,
+    chosen,
+  });
+  const choose = (change: Partial<EvaluationSetup>) => chooseOf({ ...change, base: undefined });
   const [question, setQuestion] = useState<'file' | 'answers'>();
 
   const labels = useLabels(file, chosen);
@@ -54,7 +59,6 @@ export function EvaluationWorkbench({
   const removeFile = async () => {
     choose({ columns: NO_COLUMNS });
     await rows_run.remove();
-    await keptEvaluations.forget(scope);
   };
 
   const { key_id } = keyOf(setup, { project_id: chosen.project_id, key_id: chosen.key_id ?? undefined });
@@ -88,6 +92,11 @@ export function EvaluationWorkbench({
             {...{ setup, chosen, run, task, price, is_begun }}
             total={rows.length}
             onChoose={choose}
+            onRun={async (task) => {
+              // Answers that are there already may be of other weights.
+              if (is_begun) await run.start(task);
+              else await startNotingBase(run, task, (base) => note(chosen.run_key, { base }));
+            }}
             onRestart={() => setQuestion('answers')}
           />
         </div>
@@ -101,13 +110,25 @@ export function EvaluationWorkbench({
         forgets={question}
         onClose={() => setQuestion(undefined)}
         onForgetFile={removeFile}
-        onForgetAnswers={async () => {
+        onForgetAnswers={() => {
           choose({});
-          await rows_run.restart();
+          rows_run.restart();
         }}
       />
     </>
   );
+}
+
+/** Starts a run, and notes the base of its tunings: at its begin, or at its end for a model that is not loaded before. */
+async function startNotingBase(run: RowRun, task: RowTask, note: (base: TuningBase) => void): Promise<void> {
+  const noted = async () => {
+    const base = await tuningBase(task.organization_id, task.setup.model).catch(() => null);
+    if (base !== null) note(base);
+    return base;
+  };
+  const at_begin = noted();
+  await run.start(task);
+  if ((await at_begin) === null) await noted();
 }
 
 /** The rows of a run, each asked only the questions whose right answers are known. */

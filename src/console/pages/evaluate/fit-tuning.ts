@@ -3,7 +3,6 @@ import type { HashKey } from '../../../hashing/half-siphash.ts';
 import { readJson } from '../../../json/read-json.ts';
 import { type Mode, parseQuestion } from '../../../questions/question.ts';
 import { InvalidCriteria } from '../../../questions/question-fields.ts';
-import type { TypeTemperatures } from '../../../questions/temperatures.ts';
 import type { AnswerMeasures } from '../../../tuning/choose-correction.ts';
 import { partsOf } from '../../../tuning/correction.ts';
 import { engineScores, identityOf } from '../../../tuning/question-identity.ts';
@@ -19,13 +18,7 @@ import { entriesOf } from '../../../tuning/tuning-entries.ts';
 import { writeTuning } from '../../../tuning/tuning-file.ts';
 import { PROBABILITY_MIN } from './evaluated.ts';
 import { type FitQuestion, TUNING_SEED } from './fit-questions.ts';
-
-/** The facts about the tuned model that its tuning is bound to. */
-export interface TuningBase {
-  readonly weights_sha256: string;
-  readonly profile: string;
-  readonly temperatures: Readonly<Record<Mode, TypeTemperatures>> | null;
-}
+import type { TuningBase } from './setup.ts';
 
 /** The labels of an evaluation with its answers, in a form that can be sent to a worker. */
 export interface FitInput {

@@ -115,12 +115,10 @@ function rawLabel(answer: JsonValue | undefined, soft: JsonValue | undefined): R
   if (typeof answer !== 'boolean' && typeof answer !== 'string' && typeof answer !== 'number') return null;
   if (isJsonArray(soft) && soft.every(isShare)) return { answer, soft: [...soft] };
   if (isJsonObject(soft)) {
-    const soft_shares: Record<string, number> = {};
-    soft.names.forEach((name, at) => {
-      const share = soft.values[at];
-      if (isShare(share)) soft_shares[name] = share;
-    });
-    return { answer, soft: soft_shares };
+    const shares = soft.names.map((name, at) => [name, soft.values[at]] as const);
+    // An assignment to `__proto__` would make no field.
+    const given = shares.flatMap(([name, share]) => (isShare(share) ? [[name, share] as const] : []));
+    return { answer, soft: Object.fromEntries(given) };
   }
   return { answer };
 }

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { accuracy, expectedCalibrationError, meanLogLoss, reliabilityBins } from '../../../eval/metrics.ts';
 import { wilsonInterval } from '../../../eval/wilson-interval.ts';
+import type { QuestionType } from '../../../questions/types-and-modes.ts';
 import { Notice } from '../components/notice.tsx';
 import { SortableTable } from '../components/sortable-table.tsx';
 import { EmptyState } from '../components/states.tsx';
@@ -12,6 +13,13 @@ import { type EvaluatedQuestion, type JudgedRow, PROBABILITY_MIN } from './evalu
 import { JudgedRows } from './judged-rows.tsx';
 import type { LabelledRow } from './labels.ts';
 import { ReliabilityDiagram } from './reliability-diagram.tsx';
+
+/** The probability that the reliability of a question is drawn by. */
+const SAID = {
+  noul: 'Probability of yes',
+  choice: 'Probability of the answer',
+  score: 'Probability of the answer',
+} as const satisfies Record<QuestionType, string>;
 
 /** How good the answers are, for all questions and for each. */
 export function Results({
@@ -128,7 +136,7 @@ function QuestionResults({
         <ReliabilityDiagram
           bins={reliabilityBins(judged)}
           answers={judged.length}
-          said={evaluated.question.type === 'noul' ? 'Probability of yes' : 'Probability of the answer'}
+          said={SAID[evaluated.question.type]}
         />
       </div>
       <JudgedRows evaluated={evaluated} rows={rows} cell={cell} onClear={() => setCell(null)} />

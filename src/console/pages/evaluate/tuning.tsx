@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { HashKey } from '../../../hashing/half-siphash.ts';
-import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { Meter } from '../components/meter.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -17,6 +16,7 @@ import { fitInWorker } from './fit-in-worker.ts';
 import { fitQuestions, TUNING_SEED } from './fit-questions.ts';
 import type { FittedQuestion, TuningFit } from './fit-tuning.ts';
 import type { EvaluationSetup } from './setup.ts';
+import { tuningBase } from './tuning-base.ts';
 
 interface TuningProps {
   readonly organization_id: string;
@@ -26,7 +26,7 @@ interface TuningProps {
 }
 
 type TuningState =
-  | { readonly at: 'start' | 'no_base' | 'insecure' }
+  | { readonly at: 'start' | 'no_base' | 'other_base' | 'unknown_base' | 'insecure' }
   | { readonly at: 'fitting'; readonly done: number; readonly total: number }
   | { readonly at: 'done'; readonly fit: TuningFit };
 
@@ -60,6 +60,20 @@ export function Tuning(props: TuningProps) {
           Choose a model with weights of its own, which is not tuned itself, and evaluate with it.
         </Notice>
       )}
+      {state.at === 'unknown_base' && (
+        <Notice tone="warning" title="Nothing tells which weights gave these answers.">
+          The model was not loaded when they began, or they are of an earlier version. Forget the answers and
+          evaluate again.
+        </Notice>
+      )}
+      {state.at === 'other_base' && (
+        <Notice
+          tone="warning"
+          title={`${props.chosen.model} has other weights, or another calibration, than when it answered.`}
+        >
+          Forget the answers and evaluate again.
+        </Notice>
+      )}
       {state.at === 'insecure' && <Notice tone="warning" title="Tuning needs a connection by https." />}
       {state.at === 'done' ? (
         <Fitted {...props} fit={state.fit} />
@@ -80,11 +94,11 @@ async function fitOf(
   onProgress: (done: number, total: number) => void,
 ): Promise<TuningState> {
   if (!isSecureContext) return { at: 'insecure' };
-  const { model, mode } = chosen;
-  const { base } = await call(
-    api.organizations({ organization_id }).models['tuning-base'].get({ query: { model } }),
-  );
-  if (base === null) return { at: 'no_base' };
+  const { model, mode, base } = chosen;
+  const now = await tuningBase(organization_id, model);
+  if (base === undefined) return { at: now === null ? 'no_base' : 'unknown_base' };
+  // A model that is not loaded now may still be the one that answered; adding the tuning checks that.
+  if (now !== null && JSON.stringify(now) !== JSON.stringify(base)) return { at: 'other_base' };
   const cases_sha256 = hex(await sha256(file.rows.map((row) => `${row}\n`).join('')));
   const fit = await fitInWorker(
     {

@@ -33,8 +33,7 @@ export function ActiveKeys({
     organization_id,
     changed: changing?.change === change ? changing.key : undefined,
     onChanged,
-    // A dialog that was left while it saved closes itself later, and no other one.
-    onClose: () => setChanging((now) => (now?.change === change ? undefined : now)),
+    onClose: () => setChanging(undefined),
   });
   return (
     <>

@@ -6,7 +6,15 @@ import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { showToast } from '../components/toast.tsx';
 import { enteredAmount } from '../entered-amount.ts';
-import { expiryOf, LifetimeField, NO_OVERLAP, OVERLAPS } from './expiry.tsx';
+import {
+  keepsExpiry,
+  LifetimeField,
+  lifetimeIn,
+  NO_OVERLAP,
+  OVERLAPS,
+  presentExpiry,
+  sameLifetime,
+} from './expiry.tsx';
 import type { Key } from './key-columns.tsx';
 import { NewKeyDialog } from './new-key-dialog.tsx';
 
@@ -25,19 +33,19 @@ export function ExpiryDialog({ organization_id, changed, onChanged, onClose }: C
       {changed !== undefined && (
         <Form
           submit="Save"
-          fields={['expires_at_ms']}
           onCancel={onClose}
           onSubmit={async (values) => {
-            const expires_at_ms = expiryOf(values.exact('lifetime'));
+            if (keepsExpiry(values)) return onClose();
+            const lifetime_ms = lifetimeIn(values);
             await call(
-              api.organizations({ organization_id }).keys({ key_id: changed.id }).patch({ expires_at_ms }),
+              api.organizations({ organization_id }).keys({ key_id: changed.id }).patch({ lifetime_ms }),
             );
             await onChanged();
-            showToast(`${changed.name} ${expires_at_ms === null ? 'never expires' : 'has another expiry'}.`);
+            showToast(`${changed.name} ${lifetime_ms === null ? 'never expires' : 'has another expiry'}.`);
             onClose();
           }}
         >
-          <LifetimeField />
+          <LifetimeField first={presentExpiry(changed)} />
         </Form>
       )}
     </Dialog>
@@ -98,8 +106,9 @@ export function RotateKeyDialog({ organization_id, changed, has_room, onChanged,
             onSubmit={async (values) => {
               const { name, id: key_id } = changed;
               const overlap_ms = Number(values.exact('overlap_ms'));
+              const asked = { overlap_ms, lifetime_ms: lifetimeIn(values) };
               const { key } = await call(
-                api.organizations({ organization_id }).keys({ key_id }).rotate.post({ overlap_ms }),
+                api.organizations({ organization_id }).keys({ key_id }).rotate.post(asked),
               );
               onCreate({ name, key });
               await onChanged();
@@ -124,6 +133,7 @@ export function RotateKeyDialog({ organization_id, changed, has_room, onChanged,
               name="overlap_ms"
               options={has_room ? OVERLAPS : [NO_OVERLAP]}
             />
+            <LifetimeField label="The new key expires" first={sameLifetime(changed)} />
           </Form>
         )
       }

@@ -5,7 +5,7 @@ import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { enteredAmount } from '../entered-amount.ts';
 import { organizationPath } from '../page.ts';
-import { expiryOf, LifetimeField } from './expiry.tsx';
+import { LifetimeField, lifetimeIn } from './expiry.tsx';
 import { type CreatedKey, NewKeyDialog } from './new-key-dialog.tsx';
 
 interface CreateKeyDialogProps {
@@ -44,14 +44,13 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
   return (
     <Form
       submit="Create key"
-      fields={['name', 'project_id', 'expires_at_ms', LIMIT_FIELD]}
+      fields={['name', 'project_id', LIMIT_FIELD]}
       onCancel={onClose}
       onSubmit={async (values) => {
         const name = values.text('name');
         const project_id = values.exact('project_id');
-        const expires_at_ms = expiryOf(values.exact('lifetime'));
         const monthly_limit_micros = enteredAmount(values.text(LIMIT_FIELD), LIMIT_FIELD);
-        const asked = { project_id, name, expires_at_ms, monthly_limit_micros };
+        const asked = { project_id, name, lifetime_ms: lifetimeIn(values), monthly_limit_micros };
         const { key } = await call(api.organizations({ organization_id }).keys.post(asked));
         onCreate({ name, key });
         await onCreated();

@@ -1,14 +1,15 @@
 import { Badge } from '../components/badge.tsx';
+import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
-import { formatMoney } from '../format.ts';
+import { formatCount, formatMoney } from '../format.ts';
 import { useInbox } from './use-inbox.ts';
 
 type Inbox = NonNullable<ReturnType<typeof useInbox>['data']>;
 
-/** All that waits for the operator: payments of all organizations, failing models and upstreams, failures of this node. */
+/** All that waits for the operator: payments and payment events, failing models and upstreams, failures of this node. */
 export default function OperatorInbox() {
   const inbox = useInbox();
   return (
@@ -22,12 +23,14 @@ export default function OperatorInbox() {
           found.count === 0 ? (
             <div class="panel">
               <EmptyState title="Nothing needs you">
-                Payments to confirm, failing models and upstreams, late backups and problems appear here.
+                Payments to confirm, payment events to decide about, failing models and upstreams, late
+                backups and problems appear here.
               </EmptyState>
             </div>
           ) : (
             <div class="stack">
               <Payments payments={found.payments} />
+              <UnresolvedEvents count={found.unresolved_events} />
               <Failing models={found.models} upstreams={found.upstreams} />
               <Failures backups={found.backups} problems={found.problems} />
             </div>
@@ -65,6 +68,19 @@ function Payments({ payments }: Pick<Inbox, 'payments'>) {
         ]}
       />
     </Section>
+  );
+}
+
+function UnresolvedEvents({ count }: { readonly count: number }) {
+  if (count === 0) return null;
+  return (
+    <Notice
+      tone="warning"
+      title={formatCount(count, 'payment event fits no payment here', 'payment events fit no payment here')}
+    >
+      Credit of customers waits for you. <code>tds credit events</code> lists the events;{' '}
+      <code>tds credit assign</code> or <code>tds credit dismiss</code> ends each.
+    </Notice>
   );
 }
 

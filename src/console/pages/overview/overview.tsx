@@ -12,7 +12,7 @@ import { may } from '../session.ts';
 import { RefusedRequests } from '../usage/refused-requests.tsx';
 import { useLoaded } from '../use-loaded.ts';
 import { useRefresh } from '../use-refresh.ts';
-import { daysLeft, daysLeftText } from './days-left.ts';
+import { daysLeft, daysLeftText, spentOf } from './days-left.ts';
 import { areDone, CommandAgain, FirstSteps } from './first-steps.tsx';
 import { LiveLimits } from './live-limits.tsx';
 import { ProjectsNearLimit } from './projects-near-limit.tsx';
@@ -83,14 +83,12 @@ async function loadSummary(organization_id: string) {
   const month_ms = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1);
   const totals = { without_buckets: 'true' } as const;
   const [week, today, month, credit] = await Promise.all([
-    call(usage.series.get({ query: { ...totals, from_ms: now.getTime() - WEEK_MS, fits_data: 'true' } })),
+    call(usage.series.get({ query: { from_ms: now.getTime() - WEEK_MS } })),
     call(usage.series.get({ query: { ...totals, from_ms: today_ms } })),
     call(usage.series.get({ query: { ...totals, from_ms: month_ms } })),
     call(billing.get()),
   ]);
-  // The times without requests before the first one do not count.
-  const span_ms = now.getTime() - week.from_ms;
-  return { spent: { ...week.totals, span_ms }, today: today.totals, month: month.totals, credit };
+  return { spent: spentOf(week, now.getTime()), today: today.totals, month: month.totals, credit };
 }
 
 function Summary({

@@ -1,7 +1,8 @@
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
-import type { Mode, QuestionType } from '../../../questions/question.ts';
+import { isQuestionType, type Mode, type QuestionType } from '../../../questions/types-and-modes.ts';
 import type { DecisionResponse } from '../../api/playground.ts';
-import { isProbability, QUESTION_TYPES } from './draft.ts';
+import { MODE_NAMES } from '../mode-options.ts';
+import { isProbability } from './draft.ts';
 
 /** The order of a request's options. */
 export type Order = 'as_written' | 'reversed';
@@ -14,7 +15,7 @@ interface NamedRun {
 
 /** The name of a run beside the others: it has the model only where there are several. */
 export function runName({ model, mode, order }: NamedRun, all: readonly NamedRun[]): string {
-  const mode_name = mode === 'fast' ? 'Fast' : 'Consistent';
+  const mode_name = MODE_NAMES[mode];
   const name = all.some((other) => other.model !== model)
     ? `${model}, ${mode_name.toLowerCase()}`
     : mode_name;
@@ -61,16 +62,18 @@ export function reversed(body: JsonObject<JsonValue>): JsonObject<JsonValue> {
 
 function reversedQuestion(question: JsonValue): JsonValue {
   if (!isJsonObject(question)) return question;
+  const type = question.get('type');
+  if (!isQuestionType(type)) return question;
   const criteria = question.get('criteria');
-  switch (question.get('type')) {
+  switch (type) {
+    case 'noul':
+      return question;
     case 'choice':
       return isJsonObject(criteria)
         ? question.with('criteria', new JsonObject(criteria.names.toReversed(), criteria.values.toReversed()))
         : question;
     case 'score':
       return isJsonArray(criteria) ? question.with('criteria', criteria.toReversed()) : question;
-    default:
-      return question;
   }
 }
 
@@ -86,8 +89,8 @@ export function askedQuestions(body: JsonObject<JsonValue>): readonly AskedQuest
   return questions.names.flatMap((id, at): readonly AskedQuestion[] => {
     const question = questions.values[at];
     if (!isJsonObject(question)) return [];
-    const type = QUESTION_TYPES.find((one) => one === question.get('type'));
-    if (type === undefined) return [];
+    const type = question.get('type');
+    if (!isQuestionType(type)) return [];
     const threshold = question.get('threshold');
     return [
       {

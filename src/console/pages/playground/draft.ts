@@ -1,6 +1,12 @@
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { readJson } from '../../../json/read-json.ts';
-import type { Mode, QuestionType } from '../../../questions/question.ts';
+import {
+  isMode,
+  isQuestionType,
+  type Mode,
+  QUESTION_TYPES,
+  type QuestionType,
+} from '../../../questions/types-and-modes.ts';
 import { prettyJson } from './pretty-json.ts';
 
 /** The request in progress: the record and its questions, in the shape of the form. */
@@ -45,8 +51,6 @@ export interface Asking {
   readonly model: string;
   readonly mode: Mode | null;
 }
-
-export const QUESTION_TYPES: readonly QuestionType[] = ['noul', 'choice', 'score'];
 
 let next_key = 1;
 
@@ -271,15 +275,16 @@ export function draftOf(
     draft: { record, questions },
     asking: {
       ...(typeof model === 'string' ? { model } : {}),
-      ...(mode === 'fast' || mode === 'consistent' ? { mode } : {}),
+      ...(isMode(mode) ? { mode } : {}),
     },
   };
 }
 
 function questionOf(id: string, body: JsonValue): DraftQuestion | string {
   if (!isJsonObject(body)) return `The question "${id}" is not an object.`;
-  const type = QUESTION_TYPES.find((one) => one === body.get('type'));
-  if (type === undefined) return `The question "${id}" has none of the types noul, choice and score.`;
+  const type = body.get('type');
+  if (!isQuestionType(type))
+    return `The question "${id}" has none of the types ${new Intl.ListFormat('en-GB').format(QUESTION_TYPES)}.`;
   const instructions = body.get('instructions') ?? '';
   if (typeof instructions !== 'string') return `The instructions of "${id}" are not a text.`;
   const criteria = body.get('criteria') ?? null;

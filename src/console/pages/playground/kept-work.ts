@@ -28,6 +28,10 @@ export interface KeptDraft {
   readonly modes: string;
   readonly project_id: string;
   readonly key_id: string | null;
+  /** The request that would be sent, in JSON, by which a draft of another tab is known. Absent in drafts of before. */
+  readonly request?: string;
+  /** The time at which the tab that wrote it was opened. Absent in drafts of before. */
+  readonly tab_opened_at_ms?: number;
 }
 
 /** A comparison that was asked, and its answers. */
@@ -127,23 +131,43 @@ export async function readKeptWork(scope: string): Promise<KeptWork> {
     ]);
     return { draft, runs: runs.toReversed(), requests };
   });
+  known_requests.set(scope, read?.draft?.request);
   return read ?? NOTHING;
 }
 
-let latest: { readonly scope: string; readonly draft: KeptDraft } | undefined;
+interface DraftWrite {
+  readonly scope: string;
+  readonly draft: KeptDraft;
+  /** Called with what somebody wrote in another tab and this draft replaces. */
+  readonly onReplaced: (draft: KeptDraft) => void;
+}
+
+/** The requests of the drafts that this tab read or wrote last, by their scopes. */
+const known_requests = new Map<string, string | undefined>();
+let latest: DraftWrite | undefined;
 let is_writing = false;
 
 /** Keeps the draft. While one is being written, only the newest of those that follow is. Never rejects. */
-export async function keepDraft(scope: string, draft: KeptDraft): Promise<void> {
-  latest = { scope, draft };
+export async function keepDraft(write: DraftWrite): Promise<void> {
+  latest = write;
   if (is_writing) return;
   is_writing = true;
   while (latest !== undefined && keeps_work.value) {
-    const { scope: of, draft: written } = latest;
+    const { scope, draft, onReplaced } = latest;
     latest = undefined;
-    await inDatabase((stored) => stored.put('drafts', written, of));
+    const earlier = await inDatabase((stored) => exchangeDraft(stored, scope, draft));
+    const is_known = [known_requests.get(scope), draft.request].includes(earlier?.request);
+    known_requests.set(scope, draft.request);
+    if (earlier?.is_dirty === true && !is_known) onReplaced(earlier);
   }
   is_writing = false;
+}
+
+/** Puts a draft in place of the stored one, and resolves with that one. */
+async function exchangeDraft(stored: IDBPDatabase<Stores>, scope: string, draft: KeptDraft) {
+  const { store, done } = stored.transaction('drafts', 'readwrite');
+  const [earlier] = await Promise.all([store.get(scope), store.put(draft, scope), done]);
+  return earlier;
 }
 
 /** Keeps a comparison, and drops those of its scope that are too many. Never rejects. */
@@ -155,9 +179,9 @@ export async function keepRun(run: KeptRun): Promise<void> {
   });
 }
 
-/** Keeps a request under its name, in place of an earlier one of that name. Never rejects. */
-export async function saveRequest(request: SavedRequest): Promise<void> {
-  await inDatabase((stored) => stored.put('requests', request));
+/** Keeps a request under its name, in place of an earlier one of that name. Resolves with false where nothing is kept. */
+export async function saveRequest(request: SavedRequest): Promise<boolean> {
+  return (await inDatabase((stored) => stored.put('requests', request))) !== null;
 }
 
 /** Forgets a saved request. Never rejects. */

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
+import { QUESTION_TYPES } from '../../../questions/types-and-modes.ts';
 import { Button } from '../components/button.tsx';
 import { Checkbox, Select, TextArea, TextField } from '../components/field.tsx';
-import { type DraftQuestion, moved, newLevel, newOption, QUESTION_TYPES } from './draft.ts';
+import { type DraftQuestion, moved, newLevel, newOption } from './draft.ts';
 import { ThresholdSlider } from './threshold-slider.tsx';
 
 const TYPE_LABELS = {

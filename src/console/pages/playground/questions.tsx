@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
-import type { QuestionType } from '../../../questions/question.ts';
+import { QUESTION_TYPES, type QuestionType } from '../../../questions/types-and-modes.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
-import { type DraftQuestion, duplicateOf, moved, newQuestion, QUESTION_TYPES } from './draft.ts';
+import { type DraftQuestion, duplicateOf, moved, newQuestion } from './draft.ts';
 import { QuestionFields } from './question-fields.tsx';
 
 /** The names of the types on the page. */

@@ -2,7 +2,7 @@ import { microsOf } from '../../../contract/money.ts';
 import { Button } from '../components/button.tsx';
 import { SegmentedControl } from '../components/tabs.tsx';
 import { formatCost, formatCount } from '../format.ts';
-import { MODES } from './use-asking.ts';
+import { MODE_OR_BOTH_OPTIONS } from './use-asking.ts';
 import type { WrittenRequest } from './use-request.ts';
 import type { Runs } from './use-runs.ts';
 import type { RequestPrice } from './use-token-count.ts';
@@ -26,7 +26,7 @@ export function RunBar({
   return (
     <>
       <div class="run-bar panel">
-        <SegmentedControl label="Mode" options={MODES} value={modes} onChange={setModes} />
+        <SegmentedControl label="Mode" options={MODE_OR_BOTH_OPTIONS} value={modes} onChange={setModes} />
         <span class="run-price number">
           {price !== undefined && (
             <>

@@ -1,4 +1,5 @@
 import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
+import { isQuestionType, type QuestionType } from '../../../questions/types-and-modes.ts';
 import { prettyJson } from './pretty-json.ts';
 
 /** The languages in which a request can be copied. */
@@ -99,11 +100,9 @@ function membersOf(value: JsonValue | undefined): readonly (readonly [name: stri
   return isJsonObject(value) ? value.names.map((name, at) => [name, value.values[at] ?? null] as const) : [];
 }
 
-const TYPES: readonly string[] = ['noul', 'choice', 'score'];
-
-function typeOf(question: JsonValue): string | null {
+function typeOf(question: JsonValue): QuestionType | null {
   const type = isJsonObject(question) ? question.get('type') : undefined;
-  return typeof type === 'string' && TYPES.includes(type) ? type : null;
+  return isQuestionType(type) ? type : null;
 }
 
 function jsQuestion(question: JsonValue): string {

@@ -1,21 +1,19 @@
 import { useState } from 'preact/hooks';
 import type { JsonObject, JsonValue } from '../../../json/json-value.ts';
-import type { Mode } from '../../../questions/question.ts';
+import { isMode, type Mode } from '../../../questions/types-and-modes.ts';
+import { MODE_OPTIONS } from '../mode-options.ts';
 import type { Asking } from './draft.ts';
 import type { KeptDraft } from './kept-work.ts';
 
-export const MODES = [
-  { value: 'fast', label: 'Fast' },
-  { value: 'consistent', label: 'Consistent' },
-  { value: 'both', label: 'Both' },
-] as const;
-export type Modes = (typeof MODES)[number]['value'];
+/** The modes that a request is asked in. */
+export type Modes = Mode | 'both';
+export const MODE_OR_BOTH_OPTIONS = [...MODE_OPTIONS, { value: 'both', label: 'Both' }] as const;
 
 /** Begins with the model and modes that were kept, or else with the first of each. */
 export function useAsking(kept: KeptDraft | undefined, model_ids: readonly string[]) {
   const [model, setModel] = useState(model_ids.find((id) => id === kept?.model) ?? model_ids[0] ?? '');
   const [modes, setModes] = useState<Modes>(
-    MODES.find(({ value }) => value === kept?.modes)?.value ?? 'fast',
+    MODE_OR_BOTH_OPTIONS.find(({ value }) => value === kept?.modes)?.value ?? 'fast',
   );
   return {
     model,
@@ -28,8 +26,7 @@ export function useAsking(kept: KeptDraft | undefined, model_ids: readonly strin
       const written_model = written?.get('model');
       const written_mode = written?.get('mode');
       if (typeof written_model === 'string') setModel(written_model);
-      if (modes !== 'both' && (written_mode === 'fast' || written_mode === 'consistent'))
-        setModes(written_mode);
+      if (modes !== 'both' && isMode(written_mode)) setModes(written_mode);
     },
     /** Takes the names of a request that is opened, where its model is one of those that can be asked. */
     take: ({ model: named_model, mode: named_mode }: Partial<Asking>) => {

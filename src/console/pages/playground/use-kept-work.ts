@@ -14,9 +14,10 @@ import {
 /** The runs and named requests that are kept of somebody's work, and what adds to them. */
 export interface KeptWorkState extends Omit<KeptWork, 'draft'> {
   readonly addRun: (run: Pick<KeptRun, 'body' | 'outcomes'>) => Promise<void>;
-  readonly save: (name: string, body: string) => Promise<void>;
-  /** Saves a request that another takes the place of, under the time as its name. */
-  readonly saveReplaced: (body: string) => Promise<void>;
+  /** Resolves with false where the browser keeps nothing. */
+  readonly save: (name: string, body: string) => Promise<boolean>;
+  /** Does the same with a request that another takes the place of, under a time as its name: now by default. */
+  readonly saveReplaced: (body: string, at_ms?: number) => Promise<boolean>;
   readonly remove: (request: SavedRequest) => void;
 }
 
@@ -31,12 +32,13 @@ export function useKeptWork(scope: string, read: KeptWork): KeptWorkState {
     setRequests([]);
   }, [is_kept]);
   const save = async (name: string, body: string) => {
-    if (!keeps_work.value) return;
+    if (!keeps_work.value) return false;
     const request = { scope, name, at_ms: Date.now(), body };
-    await saveRequest(request);
+    const is_saved = await saveRequest(request);
     setRequests((all) =>
       [...all.filter((one) => one.name !== name), request].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     );
+    return is_saved;
   };
   return {
     runs,
@@ -48,7 +50,7 @@ export function useKeptWork(scope: string, read: KeptWork): KeptWorkState {
       await keepRun(kept);
     },
     save,
-    saveReplaced: (body) => save(`Draft of ${formatMoment(Date.now())}`, body),
+    saveReplaced: (body, at_ms = Date.now()) => save(`Draft of ${formatMoment(at_ms)}`, body),
     remove: (request) => {
       setRequests((all) => all.filter(({ name }) => name !== request.name));
       void removeRequest(request);

@@ -12,7 +12,7 @@ export type Opening = ReturnType<typeof useOpening>;
 
 /**
  * Opens examples, saved requests, earlier runs and linked requests in place of the one on the page. Asks before it
- * replaces one that somebody wrote, or saves it where a link brings another.
+ * replaces one that somebody wrote, or saves it where a link brings another and the browser keeps it.
  */
 export function useOpening(
   request: WrittenRequest,
@@ -30,13 +30,18 @@ export function useOpening(
     });
   const openBody = (text: string) => {
     const opened = objectIn(text);
-    if (opened !== null) request.open(opened);
+    if (opened === null) request.takeJson(text);
+    else request.open(opened);
     return opened;
   };
   const linked = useLinkedRequest(async (opened) => {
-    if (is_dirty && body !== null) await kept.saveReplaced(writeJson(body));
-    runs.clear();
-    request.open(opened);
+    const load = () => {
+      runs.clear();
+      request.open(opened);
+    };
+    const is_saved = is_dirty && body !== null && (await kept.saveReplaced(writeJson(body)));
+    if (is_saved) load();
+    else replace('Open the linked request?', load);
   });
   return {
     replacing,

@@ -1,13 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JsonObject, JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
-import type { Mode } from '../../../questions/question.ts';
+import { isMode, type Mode } from '../../../questions/types-and-modes.ts';
 import type { DecisionResponse } from '../../api/playground.ts';
 import { type ApiError, api, asApiError, callWithHeaders } from '../client.ts';
 import { pause } from '../pause.ts';
 import { type AskedQuestion, askedQuestions, type Order, reversed } from './asked.ts';
-
-const MODES: readonly Mode[] = ['fast', 'consistent'];
 
 /** One request of a comparison, and its outcome. */
 export interface Run {
@@ -174,7 +172,7 @@ export function runBody(
 /** The body in that mode; a value that is no mode is left, because the service says what is wrong with it. */
 function withMode(body: JsonObject<JsonValue>, mode: Mode): JsonObject<JsonValue> {
   const written = body.get('mode') ?? null;
-  return written === null || MODES.some((one) => one === written) ? body.with('mode', mode) : body;
+  return written === null || isMode(written) ? body.with('mode', mode) : body;
 }
 
 /** The body to that model; a value that is no text is left, for the same reason. */

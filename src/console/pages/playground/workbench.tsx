@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { writeJson } from '../../../json/write-json.ts';
+import { MODES } from '../../../questions/types-and-modes.ts';
 import type { Setup } from './asking-setup.ts';
 import { Code } from './code.tsx';
 import type { KeptWork } from './kept-work.ts';
@@ -50,7 +51,7 @@ export function Workbench({
   const [compared_model, setComparedModel] = useState(
     models.find(({ id }) => id === work.draft?.compared_model)?.id ?? '',
   );
-  useKeptDraft(scope, request, { compared_model, project_id, key_id: key_id ?? null });
+  useKeptDraft(scope, request, { compared_model, project_id, key_id: key_id ?? null }, kept.saveReplaced);
 
   const [view, setView] = useState<ResultView>('answers');
   const runs = useRuns(organization_id, (asked, outcomes) => {
@@ -127,6 +128,6 @@ function askedOf({ body, model, modes }: WrittenRequest, compared_model: string)
   return {
     models:
       compared_model === '' || compared_model === first_model ? [first_model] : [first_model, compared_model],
-    modes: mode === null ? ['fast', 'consistent'] : [mode],
+    modes: mode === null ? MODES : [mode],
   };
 }

@@ -11,7 +11,7 @@ export function ForgetDialog({
   readonly forgets: 'file' | 'answers' | undefined;
   readonly onClose: () => void;
   readonly onForgetFile: () => Promise<void>;
-  readonly onForgetAnswers: () => Promise<void>;
+  readonly onForgetAnswers: () => void;
 }) {
   return (
     <ConfirmDialog
@@ -19,7 +19,7 @@ export function ForgetDialog({
       action="Delete the answers"
       is_open={forgets !== undefined}
       onClose={onClose}
-      onConfirm={forgets === 'file' ? onForgetFile : onForgetAnswers}
+      onConfirm={async () => (forgets === 'file' ? await onForgetFile() : onForgetAnswers())}
     >
       <p>The answers are deleted from this browser. Rows that are asked again are charged again.</p>
     </ConfirmDialog>

@@ -1,98 +1,138 @@
+import type { IDBPTransaction } from 'idb';
 import { inDatabase, type Stores } from '../playground/kept-work.ts';
 import type { RowFile } from './row-file.ts';
 
-/** The file that the browser keeps of one person in one organization, and its answers. */
-export interface KeptRows {
+/** A run over the rows of a file, as the browser keeps one of each person in each organization. */
+export interface KeptRowRun<Chosen> {
   readonly file: RowFile;
+  readonly setup: Chosen;
   /** The lines of answers that have come, by the number of their row from 1. */
   readonly answers: ReadonlyMap<number, string>;
 }
 
-/** Those rows with the choices of their run. */
-export interface KeptRowRun<Chosen> extends KeptRows {
-  readonly setup: Chosen;
-}
+/** The outcome of keeping: `replaced` where another page has removed the run, or put another in its place. */
+export type Kept = 'kept' | 'replaced' | 'unkept';
+
+/** The stores with the choices of runs. */
+export type RunStore = 'batches' | 'evaluations';
+
+type Setup<Store extends RunStore> = Stores[Store]['value'];
 
 /** Answers of one file, in the order of the store's keys. */
 const allOf = (scope: string) => IDBKeyRange.bound([scope], [scope, []]);
 
-/** Reads the rows of a scope; null where none are kept. Never rejects. */
-function readKeptRows(scope: string): Promise<KeptRows | null> {
+/** Reads the run of a scope; null where none is kept. Never rejects. */
+export function readKeptRun<Store extends RunStore>(
+  store: Store,
+  scope: string,
+): Promise<KeptRowRun<Setup<Store>> | null> {
   return inDatabase(async (stored) => {
-    const [file, keys, answers] = await Promise.all([
-      stored.get('batch_rows', scope),
-      stored.getAllKeys('batch_answers', allOf(scope)),
-      stored.getAll('batch_answers', allOf(scope)),
+    const transaction = stored.transaction([store, 'batch_rows', 'batch_answers']);
+    const of_rows = transaction.objectStore('batch_answers');
+    const [setup, file, keys, answers] = await Promise.all([
+      transaction.objectStore(store).get(scope),
+      transaction.objectStore('batch_rows').get(scope),
+      of_rows.getAllKeys(allOf(scope)),
+      of_rows.getAll(allOf(scope)),
     ]);
-    if (file === undefined) return null;
-    return { file, answers: new Map(keys.map(([, row], at) => [row, answers[at] ?? ''])) };
+    if (setup === undefined || file === undefined) return null;
+    return { file, setup, answers: new Map(keys.map(([, row], at) => [row, answers[at] ?? ''])) };
   });
 }
 
 /**
- * Keeps the rows of a file and the answers that it has, in place of another one. Resolves with false where they are not
- * kept.
+ * Keeps the run of one page, until another page puts another one in its place. The run's key tells them apart: each
+ * file and each choice has another one.
  */
-export async function keepRows(
-  scope: string,
-  file: RowFile,
-  answers: ReadonlyMap<number, string>,
-): Promise<boolean> {
-  await forgetAnswers(scope);
-  const kept = await inDatabase((stored) => stored.put('batch_rows', file, scope));
-  return kept !== null && (await keepAnswers(scope, [...answers]));
+export class RunKeeper<Store extends RunStore> {
+  /** The file, if it is kept with all its answers. */
+  #file: RowFile | null;
+  /** The key of the run that this page has kept last. */
+  #run_key: string | undefined;
+  /** Resolves when everything before is kept, or is not. Never rejects. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** `kept` is what the browser had at the start of the page. */
+  constructor(
+    private readonly store: Store,
+    private readonly scope: string,
+    kept: KeptRowRun<Setup<Store>> | null,
+  ) {
+    this.#file = kept?.file ?? null;
+    this.#run_key = kept?.setup.run_key;
+  }
+
+  /** Keeps a run. A file that is not kept takes the place of any other one. Never rejects. */
+  keep({ file, setup, answers }: KeptRowRun<Setup<Store>>): Promise<Kept> {
+    return this.#inTurn(async () => {
+      const has_file = file === this.#file;
+      const has_answers = has_file && setup.run_key === this.#run_key;
+      const kept = await this.#write(has_file ? this.#run_key : undefined, (within) => {
+        void within.objectStore(this.store).put(setup, this.scope);
+        if (!has_file) void within.objectStore('batch_rows').put(file, this.scope);
+        if (has_answers) return;
+        void within.objectStore('batch_answers').delete(allOf(this.scope));
+        this.#putAnswers(within, answers);
+      });
+      if (kept === 'kept') {
+        this.#file = file;
+        this.#run_key = setup.run_key;
+      }
+      return kept;
+    });
+  }
+
+  /** Keeps answers of a run, by the number of their row. Never rejects. */
+  keepAnswers(run_key: string, answers: Iterable<readonly [row: number, answer: string]>): Promise<Kept> {
+    return this.#inTurn(async () =>
+      this.#file === null
+        ? 'unkept'
+        : await this.#write(run_key, (within) => this.#putAnswers(within, answers)),
+    );
+  }
+
+  /** Forgets what this page has kept. Never rejects. */
+  forget(): Promise<unknown> {
+    return this.#inTurn(async () => {
+      const run_key = this.#run_key;
+      this.#file = null;
+      if (run_key === undefined) return;
+      await this.#write(run_key, (within) => {
+        void within.objectStore(this.store).delete(this.scope);
+        void within.objectStore('batch_rows').delete(this.scope);
+        void within.objectStore('batch_answers').delete(allOf(this.scope));
+      });
+    });
+  }
+
+  /** Changes what is kept, if that is still the run with this key; undefined for any. */
+  async #write(run_key: string | undefined, change: (within: Writing<Store>) => void): Promise<Kept> {
+    const kept = await inDatabase(async (stored): Promise<Kept> => {
+      const within = stored.transaction([this.store, 'batch_rows', 'batch_answers'], 'readwrite');
+      const found = run_key === undefined ? null : await within.objectStore(this.store).get(this.scope);
+      const is_own = found === null || found?.run_key === run_key;
+      if (is_own) change(within);
+      await within.done;
+      return is_own ? 'kept' : 'replaced';
+    });
+    if (kept === null) this.#file = null;
+    return kept ?? 'unkept';
+  }
+
+  #putAnswers(within: Writing<Store>, answers: Iterable<readonly [row: number, answer: string]>): void {
+    const store = within.objectStore('batch_answers');
+    for (const [row, answer] of answers) void store.put(answer, [this.scope, row]);
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(act);
+    this.#last = turn;
+    return turn;
+  }
 }
 
-/** Keeps answers by the number of their row. Resolves with false where they are not kept. */
-export async function keepAnswers(
-  scope: string,
-  answers: readonly (readonly [row: number, answer: string])[],
-): Promise<boolean> {
-  const kept = await inDatabase(async (stored) => {
-    const transaction = stored.transaction('batch_answers', 'readwrite');
-    for (const [row, answer] of answers) void transaction.store.put(answer, [scope, row]);
-    await transaction.done;
-    return true;
-  });
-  return kept === true;
-}
-
-/** Forgets the answers, so that all rows are asked again. Never rejects. */
-export async function forgetAnswers(scope: string): Promise<void> {
-  await inDatabase((stored) => stored.delete('batch_answers', allOf(scope)));
-}
-
-/** Forgets the rows and their answers. Never rejects. */
-export async function forgetRows(scope: string): Promise<void> {
-  await forgetAnswers(scope);
-  await inDatabase((stored) => stored.delete('batch_rows', scope));
-}
-
-/** Reads, keeps and forgets the runs of a page, whose choices are in this store. */
-function keptRunsIn<Store extends 'batches' | 'evaluations'>(store: Store) {
-  return {
-    /** Reads the run of a scope; null where none is kept. Never rejects. */
-    read: async (scope: string): Promise<KeptRowRun<Stores[Store]['value']> | null> => {
-      const [setup, rows] = await Promise.all([
-        inDatabase((stored) => stored.get(store, scope)),
-        readKeptRows(scope),
-      ]);
-      return setup == null || rows === null ? null : { setup, ...rows };
-    },
-    /** Keeps what is chosen. Never rejects. */
-    keepSetup: async (scope: string, setup: Stores[Store]['value']): Promise<void> => {
-      await inDatabase((stored) => stored.put(store, setup, scope));
-    },
-    /** Forgets the choices, the rows and their answers. Never rejects. */
-    forget: async (scope: string): Promise<void> => {
-      await forgetRows(scope);
-      await inDatabase((stored) => stored.delete(store, scope));
-    },
-  };
-}
-
-/** The batches that the browser keeps, each of one person in one organization. */
-export const keptBatches = keptRunsIn('batches');
-
-/** The evaluations that it keeps. */
-export const keptEvaluations = keptRunsIn('evaluations');
+type Writing<Store extends RunStore> = IDBPTransaction<
+  Stores,
+  (Store | 'batch_rows' | 'batch_answers')[],
+  'readwrite'
+>;

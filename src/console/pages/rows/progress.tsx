@@ -3,7 +3,6 @@ import { Meter } from '../components/meter.tsx';
 import { Notice } from '../components/notice.tsx';
 import { CreditLink } from '../credit-link.tsx';
 import { formatCount, formatDuration, formatMoney, formatNumber } from '../format.ts';
-import { keeps_work } from '../playground/kept-work.ts';
 import type { RunProgress } from './row-run.ts';
 
 /** How far a run is, what it has cost, and what keeps it. */
@@ -19,7 +18,7 @@ export function Progress({
   /** Buttons for the answers so far. */
   readonly children?: ComponentChildren;
 }) {
-  const { state, answered, refused, cost_micros, failure, left_ms, is_kept } = progress;
+  const { state, answered, refused, cost_micros, failure, left_ms, kept } = progress;
   const done = answered + refused;
   const facts = [
     `${formatCount(answered, 'row')} answered`,
@@ -48,7 +47,7 @@ export function Progress({
             : 'The rows without an answer are asked again.'}
         </Notice>
       )}
-      {!(is_kept && keeps_work.value) && (
+      {kept === 'unkept' && (
         <Notice tone="warning" title="This browser does not keep the rows and their answers.">
           They are lost when you leave the page.
         </Notice>

@@ -1,5 +1,5 @@
-import { likeliestDelimiter } from '../../../decisions/batch/delimiter.ts';
-import { isJsonArray, isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
+import { columnNames, isEmptyRecord, likeliestDelimiter } from '../../../decisions/batch/table.ts';
+import { JsonObject, type JsonValue } from '../../../json/json-value.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { formatBytes, formatCount, formatNumber } from '../format.ts';
 import { objectIn } from '../object-in.ts';
@@ -53,16 +53,15 @@ async function rowsOfCsv(text: string): Promise<Rows | string> {
   const { parse, CsvError } = await import('csv-parse/browser/esm/sync');
   let table: readonly (readonly string[])[];
   try {
-    const delimiter = likeliestDelimiter(/^.*/.exec(text)?.[0] ?? '');
+    const delimiter = likeliestDelimiter(text);
     table = parse(new TextEncoder().encode(text), { delimiter, skip_empty_lines: true });
   } catch (thrown) {
     if (!(thrown instanceof CsvError)) throw thrown;
     return csvComplaint(thrown);
   }
   const [names = [], ...rows] = table;
-  const columns = names.map((name, at) => name.trim() || `Column ${at + 1}`);
-  const twice = columns.find((name, at) => columns.indexOf(name) < at);
-  if (twice !== undefined) return `two columns have the name "${twice}". Give each a name of its own.`;
+  const columns = columnNames(names);
+  if (typeof columns === 'string') return columns;
   return { columns, rows: rows.map((cells) => writeJson(new JsonObject<JsonValue>(columns, cells))) };
 }
 
@@ -112,15 +111,8 @@ export function recordOf(row: string, column: string | null): JsonValue | null {
 
 /** Returns a value as a record: null where it says nothing, and numbers as texts, because a record is none. */
 export function recordIn(value: JsonValue): JsonValue | null {
-  if (isEmpty(value)) return null;
+  if (isEmptyRecord(value)) return null;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
-}
-
-function isEmpty(value: JsonValue): boolean {
-  if (value === null) return true;
-  if (typeof value === 'string') return value.trim() === '';
-  if (isJsonArray(value)) return value.every(isEmpty);
-  return isJsonObject(value) && value.values.every(isEmpty);
 }
 
 /** Returns the values of a row as cells, in the order of the columns. */

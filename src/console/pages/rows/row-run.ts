@@ -1,11 +1,14 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { microsOf } from '../../../contract/money.ts';
+import { canGoOn, whyEnded } from '../../../decisions/batch/ending.ts';
+import { retryOf } from '../../../errors/errors.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../../json/json-value.ts';
+import { NESTING_MAX } from '../../../json/read-json.ts';
 import { writeJson } from '../../../json/write-json.ts';
 import { ApiError, asApiError, callForLines } from '../client.ts';
 import { objectIn } from '../object-in.ts';
 import { pause } from '../pause.ts';
-import { keepAnswers } from './kept-rows.ts';
+import type { Kept, RunKeeper, RunStore } from './kept-rows.ts';
 import type { RunSetup } from './run-setup.ts';
 
 /** How far a run over the rows of a file is. */
@@ -19,8 +22,8 @@ export interface RunProgress {
   readonly failure: ApiError | null;
   /** Milliseconds until the end, as it goes now; null while that is not known. */
   readonly left_ms: number | null;
-  /** False where the browser had no room for rows or answers. */
-  readonly is_kept: boolean;
+  /** `unkept` where the browser had no room for rows or answers. */
+  readonly kept: Kept;
 }
 
 /** The record of a row, and what is asked about it. */
@@ -53,11 +56,25 @@ const REQUEST_LENGTH = 2_000_000;
 /** The waits between tries that bring no answer; after the last one the run stops. */
 const WAITS_MS = [1_000, 2_000, 5_000, 10_000, 20_000];
 
-/** The types of errors of a row itself. For all others it can be asked again. */
-const TYPES_OF_ROWS: readonly (JsonValue | undefined)[] = ['invalid_request_error', 'not_found_error'];
+/** As in `src/http/body-bytes.ts`. */
+const LINE_BYTES_MAX = 1_048_576;
+/** The line of a row is a level around its record. */
+const RECORD_NESTING_MAX = NESTING_MAX - 1;
 
-/** A row without a record is not asked, because the answer would say nothing and be charged. */
-const NO_RECORD = { type: 'invalid_request_error', code: 'missing_state', message: 'The row has no record.' };
+/** The errors of rows that are not asked. */
+const UNASKED = {
+  // The answer would say nothing and be charged.
+  missing_state: 'The row has no record.',
+  // The service would not read the line.
+  request_too_large: 'The row is larger than 1 MB.',
+  invalid_request: `The record of the row is nested deeper than ${RECORD_NESTING_MAX} levels.`,
+} as const;
+
+/** The line of a request that asks about a row. */
+interface RowLine {
+  readonly row: number;
+  readonly text: string;
+}
 
 /**
  * Asks about the rows of a file that have no answer, some of them in each request. Every answer is kept in the browser as
@@ -73,7 +90,7 @@ export class RowRun {
     cost_micros: 0,
     failure: null,
     left_ms: null,
-    is_kept: true,
+    kept: 'kept',
   });
   #pausing = new AbortController();
   #leaving = new AbortController();
@@ -81,7 +98,7 @@ export class RowRun {
   #keeping: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly scope: string,
+    private readonly keeper: Pick<RunKeeper<RunStore>, 'keepAnswers'>,
     answers: ReadonlyMap<number, string> = new Map(),
   ) {
     this.#answers = new Map(answers);
@@ -96,9 +113,10 @@ export class RowRun {
     return this.#answers;
   }
 
-  /** Tells that rows could not be kept. */
-  noteUnkept(): void {
-    this.#tell({ is_kept: false });
+  /** Notes what became of keeping it. It pauses where it was replaced, and goes on only if that is asked for. */
+  note(kept: Kept): void {
+    if (kept === 'replaced' && this.#progress.value.kept !== kept) this.pause();
+    this.#tell({ kept });
   }
 
   /** Asks until all rows have an answer or an error, or it is paused. Never rejects: a failure is told. */
@@ -107,6 +125,9 @@ export class RowRun {
     this.#pausing = new AbortController();
     this.#leaving = new AbortController();
     this.#tell({ state: 'running', failure: null, left_ms: null });
+    // A run that was replaced meanwhile asks, and pays for, nothing.
+    this.#add(task, []);
+    await this.#keeping;
     try {
       await this.#toEnd(task);
     } catch (thrown) {
@@ -139,6 +160,8 @@ export class RowRun {
       const before = this.#answers.size;
       const began_ms = performance.now();
       const failure = await this.#send(task, lines);
+      // Where it was replaced, it pauses before it sends more.
+      await this.#keeping;
       const answered = this.#answers.size - before;
       const per_row_ms = (performance.now() - began_ms) / Math.max(1, answered);
       const left = task.rows.length - this.#answers.size;
@@ -156,30 +179,27 @@ export class RowRun {
   }
 
   /** The next rows without an answer, as lines. */
-  #nextLines({ rows, questions, asked }: RowTask, size: number): readonly string[] {
-    const lines: string[] = [];
+  #nextLines(task: RowTask, size: number): readonly RowLine[] {
+    const { rows, questions, asked } = task;
+    const lines: RowLine[] = [];
     let length = 0;
     for (const row of rows) {
       if (lines.length === size || length > REQUEST_LENGTH) break;
       if (this.#answers.has(row)) continue;
-      const own = asked(row);
-      if (own === null) {
-        this.#add([[row, JSON.stringify({ id: row, error: NO_RECORD })]]);
+      const line = lineOf(row, asked(row), questions);
+      if (typeof line === 'string') {
+        const error = { type: 'invalid_request_error', code: line, message: UNASKED[line] };
+        this.#add(task, [[row, JSON.stringify({ id: row, error })]]);
         continue;
       }
-      const line = writeJson(
-        own.questions === questions
-          ? new JsonObject<JsonValue>(['id', 'state'], [row, own.record])
-          : new JsonObject<JsonValue>(['id', 'state', 'questions'], [row, own.record, own.questions]),
-      );
-      length += line.length;
+      length += line.text.length;
       lines.push(line);
     }
     return lines;
   }
 
   /** Sends lines, and keeps their answers. Returns why one of them has none; null where all have. */
-  async #send(task: RowTask, lines: readonly string[]): Promise<ApiError | null> {
+  async #send(task: RowTask, lines: readonly RowLine[]): Promise<ApiError | null> {
     const { organization_id, key_id, questions, setup } = task;
     const { model, mode, run_key } = setup;
     const header = new JsonObject<JsonValue>(['model', 'mode', 'questions'], [model, mode, questions]);
@@ -187,7 +207,7 @@ export class RowRun {
     try {
       const pieces = callForLines({
         path: `organizations/${organization_id}/batch/${key_id}`,
-        body: `${[writeJson(header), ...lines].join('\n')}\n`,
+        body: `${[writeJson(header), ...lines.map(({ text }) => text)].join('\n')}\n`,
         headers: { 'idempotency-key': run_key },
         signal: this.#leaving.signal,
       });
@@ -195,12 +215,13 @@ export class RowRun {
         const kept: [row: number, answer: string][] = [];
         for (const text of texts) {
           const answer = objectIn(text);
-          const row = answer?.get('id');
+          // The line says whose error it is where the service could not read the id. The header is line 1.
+          const row = answer?.get('id') ?? lines[Number(answer?.get('line')) - 2]?.row;
           const about = failureOf(answer);
           if (about !== null) failure = about;
           else if (typeof row === 'number') kept.push([row, text]);
         }
-        if (kept.length > 0) this.#add(kept);
+        if (kept.length > 0) this.#add(task, kept);
       }
     } catch (thrown) {
       // The page is gone, and nobody reads it.
@@ -209,12 +230,12 @@ export class RowRun {
     return failure;
   }
 
-  #add(answers: readonly (readonly [row: number, answer: string])[]): void {
+  #add({ setup }: RowTask, answers: readonly (readonly [row: number, answer: string])[]): void {
     for (const [row, answer] of answers) {
       if (!this.#answers.has(row)) this.#count(objectIn(answer));
       this.#answers.set(row, answer);
     }
-    const kept = keepAnswers(this.scope, answers).then((is_kept) => is_kept || this.noteUnkept());
+    const kept = this.keeper.keepAnswers(setup.run_key, answers).then((became) => this.note(became));
     this.#keeping = Promise.all([this.#keeping, kept]);
   }
 
@@ -235,19 +256,41 @@ export class RowRun {
   }
 }
 
+/**
+ * Returns the line that asks about a row, or the code of an error for a row that is not asked. Only questions that are not
+ * those of all rows are in the line.
+ */
+function lineOf(row: number, asked: AskedRow | null, of_all: JsonValue): RowLine | keyof typeof UNASKED {
+  if (asked === null) return 'missing_state';
+  const { record, questions } = asked;
+  const text = writeJson(
+    questions === of_all
+      ? new JsonObject<JsonValue>(['id', 'state'], [row, record])
+      : new JsonObject<JsonValue>(['id', 'state', 'questions'], [row, record, questions]),
+  );
+  if (new TextEncoder().encode(text).byteLength > LINE_BYTES_MAX) return 'request_too_large';
+  return objectIn(text) === null ? 'invalid_request' : { row, text };
+}
+
 /** Returns why the row of a line, or all that follow, were not answered; null for an answer and an error of the row. */
 function failureOf(answer: JsonObject<JsonValue> | null): ApiError | null {
   const error = answer?.get('error');
   if (!isJsonObject(error)) return null;
-  if (answer?.get('id') !== null && TYPES_OF_ROWS.includes(error.get('type'))) return null;
-  const message = String(error.get('message')).replace(/ The batch ends here: .*$/, '');
-  return new ApiError(String(error.get('code')), message, null, String(answer?.get('request_id')), 0);
+  const code = String(error.get('code'));
+  const message = String(error.get('message'));
+  const why_ended = whyEnded(message);
+  const is_end = answer?.get('id') === null && why_ended !== null;
+  if (!is_end && isOfRow(code)) return null;
+  return new ApiError(code, why_ended ?? message, null, String(answer?.get('request_id')), 0);
 }
 
-/** Codes of the service that say the same at the next try. */
-const FINAL_CODES = ['invalid_api_key', 'insufficient_credit', 'project_spend_limit', 'api_key_spend_limit'];
+/** Returns true if a row with that code is not asked again: it has waited for the rate limits, or the page is older. */
+function isOfRow(code: string): boolean {
+  return code === 'rate_limit_exceeded' || (retryOf(code) ?? 'never') === 'never';
+}
 
 function isFinal({ code, status }: ApiError): boolean {
-  const may_pass = status === 408 || status === 429;
-  return FINAL_CODES.includes(code) || (status >= 400 && status < 500 && !may_pass);
+  // Codes of the console itself, such as that of a session that has ended.
+  if (retryOf(code) === null) return status >= 400 && status < 500 && ![408, 429].includes(status);
+  return !canGoOn(code);
 }

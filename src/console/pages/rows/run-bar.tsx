@@ -1,14 +1,10 @@
-import type { Mode } from '../../../questions/question.ts';
+import type { Mode } from '../../../questions/types-and-modes.ts';
 import { Button } from '../components/button.tsx';
 import { SegmentedControl } from '../components/tabs.tsx';
 import { formatCount, formatMoney } from '../format.ts';
+import { MODE_OPTIONS } from '../mode-options.ts';
 import type { RunProgress } from './row-run.ts';
 import type { RowsPrice } from './use-rows-price.ts';
-
-const MODES = [
-  { value: 'fast', label: 'Fast' },
-  { value: 'consistent', label: 'Consistent' },
-] as const satisfies readonly { readonly value: Mode; readonly label: string }[];
 
 interface RunButtonsProps {
   readonly progress: RunProgress;
@@ -37,7 +33,7 @@ export function RunBar({
     <div class="run-bar panel">
       <SegmentedControl
         label="Mode"
-        options={MODES.map((one) => ({ ...one, is_disabled }))}
+        options={MODE_OPTIONS.map((one) => ({ ...one, is_disabled }))}
         value={mode}
         onChange={onMode}
       />

@@ -1,3 +1,4 @@
+import { Notice } from '../components/notice.tsx';
 import type { Setup } from '../playground/asking-setup.ts';
 import { CreditNotice } from './credit-notice.tsx';
 import type { RowRun, RowTask } from './row-run.ts';
@@ -16,6 +17,7 @@ export function RunPanel({
   total,
   is_begun,
   onChoose,
+  onRun,
   onRestart,
 }: {
   readonly setup: Setup;
@@ -29,11 +31,18 @@ export function RunPanel({
   /** True once nothing may be chosen differently. */
   readonly is_begun: boolean;
   readonly onChoose: (change: Partial<Omit<RunSetup, 'run_key'>>) => void;
+  /** Starts the run, or goes on with it. */
+  readonly onRun: (task: RowTask) => Promise<void>;
   readonly onRestart: () => void;
 }) {
   return (
     <>
       <RunWith setup={setup} chosen={chosen} is_disabled={is_begun} onChoose={onChoose} />
+      {run.progress.value.kept === 'replaced' && (
+        <Notice tone="danger" title="This file, or what is chosen for it, was replaced in another tab.">
+          This page goes on only if you run it, and its answers are lost when you leave it.
+        </Notice>
+      )}
       <CreditNotice setup={setup} price={price} />
       <RunBar
         mode={chosen.mode}
@@ -42,7 +51,7 @@ export function RunPanel({
         progress={run.progress.value}
         total={total}
         onMode={(mode) => onChoose({ mode })}
-        onRun={task === null ? null : () => void run.start(task)}
+        onRun={task === null ? null : () => void onRun(task)}
         onPause={() => run.pause()}
         onRestart={onRestart}
       />

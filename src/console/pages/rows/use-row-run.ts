@@ -1,6 +1,7 @@
-import { useEffect, useState } from 'preact/hooks';
-import { keeps_work } from '../playground/kept-work.ts';
-import { forgetAnswers, forgetRows, type KeptRows, keepRows } from './kept-rows.ts';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { keeps_work, type Stores } from '../playground/kept-work.ts';
+import { useLeaveQuestion } from '../use-leave-question.ts';
+import { type KeptRowRun, RunKeeper, type RunStore } from './kept-rows.ts';
 import type { RowFile } from './row-file.ts';
 import { RowRun, type RunProgress } from './row-run.ts';
 
@@ -13,47 +14,55 @@ export interface RowRunState {
   readonly is_begun: boolean;
   /** Takes another file, without answers. */
   readonly take: (file: RowFile) => void;
-  /** Forgets the answers. */
-  readonly restart: () => Promise<void>;
+  /** Forgets the answers. A change of the choices must go with it: it gives the new run its key. */
+  readonly restart: () => void;
   /** Forgets the file and its answers. */
-  readonly remove: () => Promise<void>;
+  readonly remove: () => Promise<unknown>;
 }
 
-/** Follows the file and the run that the browser keeps under a scope; `kept` is what it had at the start of the page. */
-export function useRowRun(scope: string, kept: KeptRows | null): RowRunState {
+interface Following<Store extends RunStore> {
+  /** Where the browser keeps the choices. */
+  readonly store: Store;
+  /** The name under which it keeps the run. */
+  readonly scope: string;
+  /** The run that it had at the start of the page. */
+  readonly kept: KeptRowRun<Stores[Store]['value']> | null;
+  readonly chosen: Stores[Store]['value'];
+}
+
+/** Follows a file and the run over its rows with what is chosen, and keeps them in the browser. */
+export function useRowRun<Store extends RunStore>({
+  store,
+  scope,
+  kept,
+  chosen,
+}: Following<Store>): RowRunState {
+  const [keeper] = useState(() => new RunKeeper(store, scope, kept));
   const [file, setFile] = useState<RowFile | null>(kept?.file ?? null);
-  const [run, setRun] = useState(() => new RowRun(scope, kept?.answers));
+  const [run, setRun] = useState(() => new RowRun(keeper, kept?.answers));
   useEffect(() => () => run.leave(), [run]);
 
-  const is_kept = keeps_work.value;
-  useEffect(() => {
-    if (!is_kept || file === null || file === kept?.file) return;
-    void keepRows(scope, file, run.answers).then((are_kept) => are_kept || run.noteUnkept());
-  }, [is_kept, scope, file]);
+  // A layout effect runs before the next event: the run is kept before its first answers.
+  useLayoutEffect(() => {
+    if (file === null) return;
+    void keeper.keep({ file, setup: chosen, answers: run.answers }).then((became) => run.note(became));
+  }, [keeps_work.value, file, chosen]);
 
   const progress = run.progress.value;
   const is_begun = progress.answered + progress.refused > 0 || progress.state !== 'stopped';
-  useEffect(() => {
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    if (!is_begun || (is_kept && progress.is_kept)) return;
-    addEventListener('beforeunload', warn);
-    return () => removeEventListener('beforeunload', warn);
-  }, [is_begun, is_kept, progress.is_kept]);
+  useLeaveQuestion(is_begun && progress.kept !== 'kept');
 
   return {
     ...{ file, run, progress, is_begun },
     take: (taken) => {
-      setRun(new RowRun(scope));
+      setRun(new RowRun(keeper));
       setFile(taken);
     },
-    restart: async () => {
-      setRun(new RowRun(scope));
-      await forgetAnswers(scope);
-    },
+    restart: () => setRun(new RowRun(keeper)),
     remove: async () => {
-      setRun(new RowRun(scope));
+      setRun(new RowRun(keeper));
       setFile(null);
-      await forgetRows(scope);
+      await keeper.forget();
     },
   };
 }

@@ -1,3 +1,4 @@
+import { isMode } from '../../../questions/types-and-modes.ts';
 import { api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
 import { type Option, Select } from '../components/field.tsx';
@@ -18,11 +19,13 @@ export function FilterBar({
   organization_id,
   view,
   shown_at_ms,
+  refreshes,
   show,
 }: {
   readonly organization_id: string;
   readonly view: UsageView;
   readonly shown_at_ms: number;
+  readonly refreshes: number;
   readonly show: (changes: Partial<UsageView>) => void;
 }) {
   // The choices stay while a part of the span is shown.
@@ -31,7 +34,7 @@ export function FilterBar({
       const times = timesOf({ span: view.span, zoom: null }, shown_at_ms);
       return call(api.organizations({ organization_id }).usage.values.get({ query: times }));
     },
-    [organization_id, view.span],
+    [organization_id, view.span, refreshes],
     { keep_stale: true },
   );
   const { projects = [], api_keys = [], models = [], modes = [], statuses = [] } = values.data ?? {};
@@ -81,7 +84,7 @@ export function FilterBar({
           name="mode"
           options={optionsOf('Both modes', modes.map(sameName), view.mode)}
           value={view.mode ?? ''}
-          onChange={(mode) => show({ mode: mode === 'fast' || mode === 'consistent' ? mode : null })}
+          onChange={(mode) => show({ mode: isMode(mode) ? mode : null })}
         />
         <Select
           label="Status"

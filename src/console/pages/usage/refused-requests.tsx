@@ -7,15 +7,22 @@ import { useLoaded } from '../use-loaded.ts';
 
 interface RefusedRequestsProps {
   readonly organization_id: string;
+  /** Counts up when it is to be asked again. */
+  readonly refreshes?: number;
   /** True to show nothing where no request was refused. */
   readonly hides_none?: boolean;
 }
 
 /** The requests that got an error in the last 24 hours, by code, with what each code means. */
-export function RefusedRequests({ organization_id, hides_none = false }: RefusedRequestsProps) {
+export function RefusedRequests({
+  organization_id,
+  refreshes = 0,
+  hides_none = false,
+}: RefusedRequestsProps) {
   const refused = useLoaded(
     () => call(api.organizations({ organization_id }).usage.refusals.get()),
-    [organization_id],
+    [organization_id, refreshes],
+    { keep_stale: true },
   );
   const has_none = refused.error === undefined && (refused.data?.items ?? []).length === 0;
   if (hides_none && has_none) return null;

@@ -41,7 +41,7 @@ interface RequestField {
   readonly in_table?: 'never' | 'everywhere';
 }
 
-/** The fields of a request besides its time and id: the columns of the export, in its order. */
+/** The fields of a request besides its time and id. */
 export const REQUEST_FIELDS: readonly RequestField[] = [
   { title: 'Model', value: ({ model }) => model },
   { title: 'Mode', value: ({ mode }) => mode },

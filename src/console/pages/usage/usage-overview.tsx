@@ -18,12 +18,12 @@ import { Totals } from './totals.tsx';
 import { UsageCharts } from './usage-charts.tsx';
 import {
   isFiltered,
+  isPartOf,
   rangeOf,
   spanName,
   spanOf,
   type UsageQuery,
   type UsageView,
-  type Zoom,
   zoomTo,
 } from './view.ts';
 
@@ -31,12 +31,14 @@ interface OverviewProps {
   readonly organization_id: string;
   readonly view: UsageView;
   readonly shown_at_ms: number;
+  /** Counts up when everything is to be asked again. */
+  readonly refreshes: number;
   readonly asked: UsageQuery;
   readonly show: (changes: Partial<UsageView>, options?: { readonly replace: boolean }) => void;
 }
 
 /** All requests of a time and the filters: totals, charts and a table. */
-export function UsageOverview({ organization_id, view, shown_at_ms, asked, show }: OverviewProps) {
+export function UsageOverview({ organization_id, view, shown_at_ms, refreshes, asked, show }: OverviewProps) {
   const { group_by, measure } = view;
   const fits_data = view.zoom === null && !view.is_whole;
   const series = useLoaded(
@@ -52,7 +54,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
     },
   );
   const { data } = series;
-  const range = rangeOf(view, shown_at_ms);
+  const range = rangeOf(view, shown_at_ms, data);
   // The zone of stale charts may differ from that of the ones being loaded.
   const time_zone = zoneOf(series.is_loading ? undefined : data?.bucket_ms);
   const is_answered = data !== undefined || series.error !== undefined;
@@ -61,7 +63,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
       <div class="row">
         <DateRangePicker
           has_all
-          value={data !== undefined && view.span === 'all' ? { ...range, from_ms: data.from_ms } : range}
+          value={range}
           onChange={(chosen) => show({ span: spanOf(chosen), zoom: null })}
         />
         <div class="row" role="status">
@@ -89,7 +91,13 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
       </div>
       {is_answered && (
         // After the charts, because the service runs one read after the other.
-        <FilterBar organization_id={organization_id} view={view} shown_at_ms={shown_at_ms} show={show} />
+        <FilterBar
+          organization_id={organization_id}
+          view={view}
+          shown_at_ms={shown_at_ms}
+          refreshes={refreshes}
+          show={show}
+        />
       )}
       {series.error !== undefined && <ErrorState error={series.error} onRetry={series.reload} />}
       {!is_answered && <Skeleton lines={6} label="Loading usage" />}
@@ -98,7 +106,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
           <div class="panel">
             <NoRequests organization_id={organization_id} view={view} show={show} />
           </div>
-          <RefusedRequests organization_id={organization_id} />
+          <RefusedRequests organization_id={organization_id} refreshes={refreshes} />
         </>
       )}
       {data !== undefined && data.totals.requests > 0 && (
@@ -117,7 +125,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
               else if (view.zoom !== null) show({ zoom: null });
             }}
           />
-          <RefusedRequests organization_id={organization_id} />
+          <RefusedRequests organization_id={organization_id} refreshes={refreshes} />
           <Section title="Requests" description={shownRows(data.totals)}>
             {requests.error !== undefined && <ErrorState error={requests.error} onRetry={requests.reload} />}
             <Table
@@ -139,11 +147,6 @@ export function UsageOverview({ organization_id, view, shown_at_ms, asked, show 
       )}
     </>
   );
-}
-
-/** True if a chart shows less than the span that was asked for. */
-function isPartOf(shown: Zoom, range: Zoom): boolean {
-  return shown.to_ms < range.to_ms || shown.from_ms > range.from_ms;
 }
 
 function NoRequests({

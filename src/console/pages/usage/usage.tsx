@@ -14,6 +14,8 @@ export default function Usage({ params }: PageProps) {
   const address = query.value.toString();
   const view = useMemo(() => viewOf(new URLSearchParams(address)), [address]);
   const [shown_at_ms, setShownAt] = useState(Date.now);
+  /** How often "Refresh" was pressed: it asks again for what other changes of the view leave as it is. */
+  const [refreshes, setRefreshes] = useState(0);
   const asked = useMemo(() => queryOf(view, shown_at_ms), [view, shown_at_ms]);
   const show = (changes: Partial<UsageView>, { replace = true } = {}) => {
     setShownAt(Date.now());
@@ -36,7 +38,14 @@ export default function Usage({ params }: PageProps) {
               submit="Find"
               onSearch={(request_id) => show({ request_id }, { replace: false })}
             />
-            <Button onClick={() => setShownAt(Date.now())}>Refresh</Button>
+            <Button
+              onClick={() => {
+                setShownAt(Date.now());
+                setRefreshes((count) => count + 1);
+              }}
+            >
+              Refresh
+            </Button>
             <ButtonLink href={exportPath(organization_id, asked)} download="usage.csv">
               Export CSV
             </ButtonLink>
@@ -49,6 +58,7 @@ export default function Usage({ params }: PageProps) {
             organization_id={organization_id}
             view={view}
             shown_at_ms={shown_at_ms}
+            refreshes={refreshes}
             asked={asked}
             show={show}
           />

@@ -1,4 +1,4 @@
-import type { Mode } from '../../../questions/question.ts';
+import { isMode, type Mode } from '../../../questions/types-and-modes.ts';
 import { GROUPINGS, type Grouping } from '../../../store/groupings.ts';
 import { MINUTE_MS } from '../../../time/clock.ts';
 import {
@@ -71,7 +71,7 @@ export function viewOf(address: URLSearchParams): UsageView {
     project_id: address.get('project'),
     api_key_id: address.get('key'),
     model: address.get('model'),
-    mode: mode === 'fast' || mode === 'consistent' ? mode : null,
+    mode: isMode(mode) ? mode : null,
     status: Number.isInteger(status) && status >= 100 && status <= 599 ? status : null,
     request_id: address.get('request'),
     group_by: GROUPINGS.find((grouping) => grouping === address.get('group')) ?? GROUP_DEFAULT,
@@ -98,10 +98,22 @@ export function addressOf(view: UsageView): Readonly<Record<string, string | nul
   };
 }
 
-/** Returns the times of the view's span without its zoom; the span `all` begins at the time 0. */
-export function rangeOf({ span }: Pick<UsageView, 'span'>, now_ms: number): DateRange {
-  if (span === 'all') return rangeOfAll(now_ms);
+/**
+ * Returns the times of the view's span without its zoom. The span `all` begins where the loaded series does, and at the
+ * time 0 before one is loaded.
+ */
+export function rangeOf(
+  { span }: Pick<UsageView, 'span'>,
+  now_ms: number,
+  loaded?: Pick<Zoom, 'from_ms'>,
+): DateRange {
+  if (span === 'all') return { ...rangeOfAll(now_ms), from_ms: loaded?.from_ms ?? 0 };
   return isPreset(span) ? rangeOfPreset(span, now_ms) : (daysOf(span) ?? rangeOfPreset(SPAN_DEFAULT, now_ms));
+}
+
+/** Returns true if a chart shows less than the times that were asked for. */
+export function isPartOf(shown: Zoom, asked: Zoom): boolean {
+  return shown.to_ms < asked.to_ms || shown.from_ms > asked.from_ms;
 }
 
 /** Returns the text of a range in the address. */

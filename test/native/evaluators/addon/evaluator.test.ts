@@ -9,6 +9,8 @@ import {
   createAddonEvaluator,
 } from '../../../../native/evaluators/addon/addon-evaluator.ts';
 import { type Plan, planTokens } from '../../../../native/plan/plan.ts';
+import type { DecoderSize } from '../../../../native/plan-evaluator.ts';
+import { temporaryDirectory } from '../../../support/temporary-directory.ts';
 import {
   arbitraryPlan,
   describeAddon,
@@ -18,13 +20,7 @@ import {
 } from '../../addon/support.ts';
 import { largestDistance } from '../../support/distances.ts';
 import { tinyModelBytes, writeTinyModel } from '../../support/gguf.ts';
-import {
-  loadOnCpu,
-  TINY_MARKERS,
-  TINY_SCALED,
-  TINY_SLIDING,
-  temporaryDirectory,
-} from '../../support/models.ts';
+import { loadOnCpu, TINY_CHAT, TINY_MARKERS, TINY_SCALED, TINY_SLIDING } from '../../support/models.ts';
 
 // The first test builds the addon.
 setDefaultTimeout(180_000);
@@ -40,11 +36,13 @@ const PLAIN: Plan = filledPlan(1, { prefix: 90, branches: [20, 30] });
 const PLAIN_TOKENS = planTokens(PLAIN);
 /** Too long for the decoder of small plans. */
 const LONG: Plan = filledPlan(2, { prefix: 4000, branches: [20] });
+const repeated = (count: number, length: number): readonly number[] =>
+  Array.from({ length: count }, () => length);
 /** 64 questions of 255 options, every token of which is read. */
 const WIDE: Plan = (() => {
   const { prefix, branches } = filledPlan(3, {
     prefix: 3900,
-    branches: Array.from({ length: 64 }, () => 255),
+    branches: repeated(64, 255),
   });
   const reads = Array.from({ length: 255 }, (_, index) => ({ index, tokens: [7, 8] }));
   return { prefix, branches: branches.map(({ tokens }) => ({ tokens, reads })) };
@@ -374,6 +372,25 @@ describeAddon('the addon evaluates plans', () => {
     await small.close();
   });
 
+  test('a prefix that its tokens make too large, though its state is not, takes no place of another', async () => {
+    const long = filledPlan(5, { prefix: 400, branches: [5] });
+    const scope = fresh();
+    const measured = await open();
+    await measured.evaluate(long, scope);
+    const needed = measured.stats().kept_prefix_bytes;
+    await measured.close();
+
+    const small = await open({ prefix_cache_bytes: needed - 1 });
+    await small.evaluate(PLAIN, scope);
+    const { kept_prefix_bytes } = small.stats();
+    expect(kept_prefix_bytes).toBeGreaterThan(0);
+    await small.evaluate(long, scope);
+    expect(small.stats().kept_prefix_bytes).toBe(kept_prefix_bytes);
+    await small.evaluate(PLAIN, scope);
+    expect(small.stats().reused_tokens).toBe(PLAIN.prefix.length);
+    await small.close();
+  });
+
   test('prefixes of any lengths never have more bytes than are allowed, and one that is too long alone is not kept', async () => {
     const limit = 100_000;
     const bounded = await open({ prefix_cache_bytes: limit });
@@ -463,6 +480,25 @@ describeAddon('the addon evaluates plans', () => {
     await faulty.close();
   });
 
+  test('plans that start between the waves of another leave it sequences enough, and none starts over', async () => {
+    const model_path = join(directory.path, 'sections.gguf');
+    // Plans of this kind lie in any cells, as on a GPU, so that many have room at once.
+    const metadata = { 'qwen2vl.rope.dimension_sections': { type: 'i32s', value: [8, 4, 4, 0] } } as const;
+    await writeTinyModel(model_path, { ...TINY_MARKERS, architecture: 'qwen2vl', metadata });
+    const loaded = await open({ model_path, full_decodes: true });
+    const plans = [
+      // A wave of few long branches, and a later one of many short ones.
+      filledPlan(1, { prefix: 4, branches: [...repeated(4, 255), ...repeated(80, 1)] }),
+      ...[2, 3, 4].map((seed) => filledPlan(seed, { prefix: 4, branches: repeated(64, 1) })),
+    ];
+    const { read_tokens } = loaded.counts();
+    await Promise.all(plans.map((one) => loaded.evaluate(one, fresh())));
+    expect(loaded.counts().read_tokens - read_tokens).toBe(
+      plans.map(planTokens).reduce((sum, tokens) => sum + tokens),
+    );
+    await loaded.close();
+  });
+
   test('a full queue refuses, and what is aborted gives its place up', async () => {
     const small = await open({ queue_limit: 3 });
     const start = (one: Plan) => {
@@ -499,16 +535,32 @@ describeAddon('the addon evaluates plans', () => {
     await expect(evaluator.evaluate(PLAIN, { ...fresh(), signal: late.signal })).rejects.toThrow('too late');
   });
 
-  test('a plan is of the decoder that the engine reads it in', () => {
-    const decoders = [PLAIN, { prefix: [], branches: [] }, LONG].map((one) => evaluator.decoderOf(one));
-    expect(decoders).toEqual(['small', 'small', 'large']);
-    const branch = { tokens: Array.from({ length: 300 }, () => 9), reads: [] };
-    // The engine reads branches in waves, so that many of them take no more room than some.
-    expect(evaluator.decoderOf({ prefix: [1], branches: Array.from({ length: 64 }, () => branch) })).toBe(
+  test.each<[string, Plan, DecoderSize]>([
+    ['a short one', PLAIN, 'small'],
+    ['a long one', LONG, 'large'],
+    // Branches are read in waves, so that many of them take no more room than some.
+    ['many branches', filledPlan(1, { prefix: 1, branches: repeated(20, 300) }), 'small'],
+    [
+      'a wave that shrinks to the room beside its prefix',
+      filledPlan(1, { prefix: 3_200, branches: repeated(20, 50) }),
       'small',
-    );
-    expect(evaluator.decoderOf(filledPlan(1, { prefix: 3_900, branches: [64] }))).toBe('small');
-    expect(evaluator.decoderOf(filledPlan(1, { prefix: 4_000, branches: [64] }))).toBe('large');
+    ],
+    ['all that the cells take', filledPlan(1, { prefix: 3_968, branches: [64] }), 'small'],
+    ['a token more', filledPlan(1, { prefix: 3_969, branches: [64] }), 'large'],
+    ['a token more in the branch', filledPlan(1, { prefix: 3_968, branches: [65] }), 'large'],
+  ])('a plan is of the decoder that reads it: %s', async (_, plan, decoder) => {
+    expect(evaluator.decoderOf(plan)).toBe(decoder);
+    const before = evaluator.stats().batches;
+    await evaluator.evaluate(plan, fresh());
+    const largest = evaluator.stats().batches.findLastIndex((count, size) => count > (before[size] ?? 0));
+    // Alone, the decoder of small plans takes up to 512 tokens at once, and that of large ones 128.
+    expect(2 ** largest > 128 ? 'small' : 'large').toBe(decoder);
+  });
+
+  test('a plan without a read is small, and one that is malformed has no decoder', () => {
+    expect(evaluator.decoderOf({ prefix: [], branches: [] })).toBe('small');
+    const malformed = { ...PLAIN, prefix: [IMPOSSIBLE_TOKEN] };
+    expect(() => evaluator.decoderOf(malformed)).toThrow(EvaluationFailed);
   });
 
   test('small plans are not held up by large ones', async () => {
@@ -545,6 +597,12 @@ describeAddon('the addon evaluates plans', () => {
   test('weights that are none are refused with their path', async () => {
     const missing = join(directory.path, 'missing.gguf');
     await expect(open({ model_path: missing })).rejects.toThrow(missing);
+  });
+
+  test('a model that keeps nothing of a record is refused, because its questions would not see it', async () => {
+    const model_path = join(directory.path, 'encoder.gguf');
+    await writeTinyModel(model_path, { ...TINY_CHAT, architecture: 'eurobert' });
+    await expect(open({ model_path })).rejects.toThrow('keeps no cache of a record');
   });
 
   test('why weights are refused is not what other models log meanwhile', async () => {

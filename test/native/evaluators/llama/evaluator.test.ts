@@ -4,8 +4,9 @@ import fc from 'fast-check';
 import { EngineOverloaded, EvaluationFailed } from '../../../../native/errors.ts';
 import type { LlamaEvaluator } from '../../../../native/evaluators/llama/llama-evaluator.ts';
 import type { Branch, Plan } from '../../../../native/plan/plan.ts';
+import { temporaryDirectory } from '../../../support/temporary-directory.ts';
 import { writeTinyModel } from '../../support/gguf.ts';
-import { loadOnCpu, TINY_MARKERS, temporaryDirectory } from '../../support/models.ts';
+import { loadOnCpu, TINY_MARKERS } from '../../support/models.ts';
 
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { EngineOverloaded, EvaluationFailed } from '../../../../native/errors.ts';
-import { SerialQueue } from '../../../../native/evaluators/llama/serial-queue.ts';
+import { EngineOverloaded, EvaluationFailed } from '../../../native/errors.ts';
+import { SerialQueue } from '../../../native/evaluators/serial-queue.ts';
 
 interface Piece {
   readonly started: PromiseWithResolvers<void>;

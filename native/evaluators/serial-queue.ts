@@ -1,4 +1,4 @@
-import { EngineFailed, EngineOverloaded } from '../../errors.ts';
+import { EngineFailed, EngineOverloaded } from '../errors.ts';
 
 interface Waiting {
   /** Does the work and settles the caller's promise; never rejects. */
