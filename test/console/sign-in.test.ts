@@ -1155,8 +1155,9 @@ describe('limits', () => {
     const clock = new TestClock(Date.now());
     await using made = await openTestSignIn({ clock });
     const sign_in = made.reopen({ mailer: printingMailer(() => undefined) });
+    // Of another purpose: 200 names of one purpose share a slot with this mailbox once in 80 runs.
     const others = Array.from({ length: 200 }, (_, index) =>
-      sign_in.requestReset(visit(), `user-${index}@example.com`),
+      sign_in.requestVerification(visit(), `user-${index}@example.com`),
     );
     for (let times = 0; times < 5; times += 1) {
       await expect(sign_in.requestReset(visit(), EMAIL)).rejects.toEqual(refusedAs('too_busy'));
