@@ -30,6 +30,9 @@ export interface ConsolePort {
 /** The path of every console request in log lines and metrics, because the real paths name organizations. */
 const CONSOLE: KnownPath = { path: '/console', headers: {}, request_id_copy: null, allow: null };
 
+/** The first part of the path of every route that a client's SDK calls. */
+const VERSION = '/v1';
+
 /** The service's HTTP interface, without a port. */
 export interface App extends RequestHandler {
   handle(request: Request, client_address?: string, onKnown?: OnKnown): Promise<Response>;
@@ -81,7 +84,7 @@ async function answerByRoute(
   context: RequestContext,
 ): Promise<Response> {
   const route = context.path === null ? undefined : paths.route(context.path, request.method);
-  if (route === undefined) return refusedResponse(context, unmatched(services, context));
+  if (route === undefined) return refusedResponse(context, unmatched(services, paths, context));
   if (services.draining.signal.aborted && route.answers_while_draining !== true) {
     return refusedResponse(context, { refusal: overloaded('stopping') });
   }
@@ -175,14 +178,27 @@ function isUnlisted({ path, refusal }: RequestContext): boolean {
  * Returns the refusal of a request that no route matched: a wrong method, or an unknown path. It counts
  * against the client's address, because no key was looked up.
  */
-function unmatched(services: AppServices, context: RequestContext): Refused {
+function unmatched(services: AppServices, paths: PathTable, context: RequestContext): Refused {
   const over_budget = refusalOverAddressBudget(services, context);
   if (over_budget !== null) return over_budget;
   const allow = context.path?.allow ?? null;
   const refused: Refused =
     allow === null
-      ? { refusal: new Refusal('not_found') }
+      ? { refusal: notFound(paths, context.url.pathname) }
       : { refusal: new Refusal('method_not_allowed'), headers: { allow } };
   spendRefusal(services, context, refused.refusal);
   return refused;
+}
+
+/**
+ * Returns the refusal of an unknown path. A base URL with /v1 too much or missing is the first mistake with most SDKs, so
+ * the message names it.
+ */
+function notFound(paths: PathTable, pathname: string): Refusal<'not_found'> {
+  const is_versioned = pathname.startsWith(`${VERSION}/`);
+  const meant = paths.find(is_versioned ? pathname.slice(VERSION.length) : `${VERSION}${pathname}`);
+  if (meant === null || meant.allow === null) return new Refusal('not_found');
+  const advice = is_versioned ? `must not end with ${VERSION}` : `must end with ${VERSION}`;
+  const message = `This path does not exist, but ${meant.path} does: the base URL of this client ${advice}.`;
+  return new Refusal('not_found', { message });
 }

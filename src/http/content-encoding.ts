@@ -23,27 +23,27 @@ type Decoder = Transform & { readonly bytesWritten: number };
 
 /** A compression of bodies. */
 export interface ContentCoding {
-  /** The name in `Content-Encoding`. */
-  readonly name: string;
+  /** The format that the bytes must have, in the words of a refusal. */
+  readonly format: string;
   /** Creates a decoder that works on another thread, a piece at a time. */
   readonly decoder: () => Decoder;
   /** Makes a reader that knows whether compressed bytes are whole, where the decoder does not tell. */
   readonly frames?: () => ZstdFrames;
 }
 
-const GZIP: ContentCoding = { name: 'gzip', decoder: () => createGunzip(PIECE) };
+const GZIP: ContentCoding = { format: 'gzip', decoder: () => createGunzip(PIECE) };
 
 /** The codings by their names; `x-gzip` is the same as `gzip` (RFC 9110, 8.4.1.3). */
 const CODINGS = new Map<string, ContentCoding | null>([
   ['identity', null],
   ['gzip', GZIP],
   ['x-gzip', GZIP],
-  ['deflate', { name: 'deflate', decoder: () => createInflate(PIECE) }],
-  ['br', { name: 'br', decoder: () => createBrotliDecompress(PIECE) }],
+  ['deflate', { format: 'deflate', decoder: () => createInflate(PIECE) }],
+  ['br', { format: 'br', decoder: () => createBrotliDecompress(PIECE) }],
   [
     'zstd',
     {
-      name: 'zstd',
+      format: 'zstd with a window of at most 8 MB',
       frames: () => new ZstdFrames(),
       decoder: () =>
         createZstdDecompress({
@@ -89,9 +89,9 @@ export async function decompress(
  */
 export async function* decompressed(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { name, decoder, frames }: ContentCoding,
+  { format, decoder, frames }: ContentCoding,
 ): AsyncGenerator<Uint8Array> {
-  const damaged = () => new Refusal('invalid_json', { message: `The request body is not valid ${name}.` });
+  const damaged = () => new Refusal('invalid_json', { message: `The request body is not valid ${format}.` });
   const framed = frames?.();
   let sent_bytes = 0;
   let failure: unknown;

@@ -1,6 +1,7 @@
 import {
   isWrittenSchema,
   type WrittenSchema as Written,
+  withEnum,
   withoutKeyPattern,
 } from '../questions/written-schema.ts';
 import type { NamedSchema } from './route.ts';
@@ -24,9 +25,8 @@ export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<st
     components.set(name, entriesOf(schema));
   };
   const entriesOf = (schema: Written): Written => {
-    const fields = withoutKeyPattern(
-      Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, partOf(value)])),
-    );
+    const written = withEnum(withoutKeyPattern(schema));
+    const fields = Object.fromEntries(Object.entries(written).map(([key, value]) => [key, partOf(value)]));
     const discriminator = discriminatorOf(schema);
     if (discriminator === null) return fields;
     const { anyOf, ...others } = fields;

@@ -1,7 +1,12 @@
 import { type CallToolResult, Server } from '@modelcontextprotocol/server';
 import type { TSchema } from '@sinclair/typebox';
 import { version } from '../../package.json' with { type: 'json' };
-import { isWrittenSchema, type WrittenSchema, withoutKeyPattern } from '../questions/written-schema.ts';
+import {
+  isWrittenSchema,
+  type WrittenSchema,
+  withEnum,
+  withoutKeyPattern,
+} from '../questions/written-schema.ts';
 import { TOOLS } from './tools.ts';
 
 /**
@@ -40,17 +45,11 @@ export function toolServer(call: CallTool): Server {
  */
 function plain(schema: TSchema): WrittenSchema {
   return JSON.parse(JSON.stringify(schema), (_, part: unknown) =>
-    isWrittenSchema(part) ? withoutLiterals(withoutKeyPattern(part)) : part,
+    isWrittenSchema(part) ? withoutConst(withEnum(withoutKeyPattern(part))) : part,
   );
 }
 
-/** Returns a literal, or a union of literals of one type, as an `enum`; anything else as it is. */
-function withoutLiterals({ const: literal, anyOf, ...others }: WrittenSchema): WrittenSchema {
-  if (literal !== undefined) return { ...others, enum: [literal] };
-  if (!Array.isArray(anyOf)) return others;
-  const members = anyOf.filter(isWrittenSchema).filter((member) => Array.isArray(member.enum));
-  const [{ type } = {}] = members;
-  return members.length === anyOf.length && members.every((member) => member.type === type)
-    ? { ...others, type, enum: members.flatMap((member) => member.enum) }
-    : { ...others, anyOf };
+/** Returns a literal as an `enum`, and any other schema as it is. */
+function withoutConst({ const: literal, ...others }: WrittenSchema): WrittenSchema {
+  return literal === undefined ? others : { ...others, enum: [literal] };
 }

@@ -16,3 +16,21 @@ export function withoutKeyPattern(schema: WrittenSchema): WrittenSchema {
   const values = isWrittenSchema(patternProperties) ? patternProperties[ANY_TEXT] : undefined;
   return values === undefined ? schema : { ...others, additionalProperties: values };
 }
+
+/**
+ * Returns a union of literals of one type as an `enum`, and any other schema as it is. Of the literals, generators of
+ * clients make a class each, and some of these classes then refuse all values but the first.
+ */
+export function withEnum(schema: WrittenSchema): WrittenSchema {
+  const { anyOf, ...others } = schema;
+  if (!Array.isArray(anyOf)) return schema;
+  const members = anyOf.filter(isLiteral);
+  const [{ type } = {}] = members;
+  return members.length === anyOf.length && members.every((member) => member.type === type)
+    ? { ...others, type, enum: members.flatMap((member) => member.enum ?? [member.const]) }
+    : schema;
+}
+
+function isLiteral(value: unknown): value is WrittenSchema {
+  return isWrittenSchema(value) && (value.const !== undefined || Array.isArray(value.enum));
+}

@@ -121,6 +121,26 @@ describe('the running service does what its list says', () => {
   });
   afterAll(() => service.close());
 
+  test.each([
+    ['/v1/v1/systemone', '/v1/systemone', 'must not end with /v1'],
+    ['/v1/v1/models/decision-1', '/v1/models/{id}', 'must not end with /v1'],
+    ['/decisions', '/v1/decisions', 'must end with /v1'],
+    ['/systemone/', '/v1/systemone', 'must end with /v1'],
+  ])('%s is told that the base URL of its client is wrong', async (path, meant, advice) => {
+    const { error } = await expectError(await service.fetch(path, { method: 'POST' }), 'not_found');
+    expect(error.message).toBe(
+      `This path does not exist, but ${meant} does: the base URL of this client ${advice}.`,
+    );
+  });
+
+  test.each(['/v1/nothing', '/v1', '/v1/v1/v1/models', '/nothing'])(
+    '%s is a path that does not exist, and no more is said',
+    async (path) => {
+      const { error } = await expectError(await service.fetch(path), 'not_found');
+      expect(error.message).toBe(ERRORS.not_found.message);
+    },
+  );
+
   test('every path takes the methods of its routes and no other', async () => {
     for (const [path, of_path] of Map.groupBy(routes, (route) => route.path)) {
       const taken = of_path.map(({ method }) => method);
