@@ -1,6 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
-import { noulCriteriaFields } from '../questions/noul.ts';
-import { questionFields, questionTypeOf } from '../questions/question.ts';
+import { criteriaFields, questionFields } from '../questions/question.ts';
 import { SystemOneRequestSchema } from './schemas.ts';
 
 /** The most names that a client is told, and their longest length. */
@@ -35,16 +34,9 @@ export function ignoredFields(
 function readObjectsOf(question: JsonObject<JsonValue>): readonly ReadObject[] {
   const asked = { object: question, fields: questionFields(question) };
   const criteria = question.get('criteria');
-  switch (questionTypeOf(question)) {
-    case 'noul':
-      return isJsonObject(criteria)
-        ? [asked, { object: criteria, fields: noulCriteriaFields(criteria) }]
-        : [asked];
-    case 'choice':
-    case 'score':
-    case null:
-      return [asked];
-  }
+  if (!isJsonObject(criteria)) return [asked];
+  const fields = criteriaFields(question, criteria);
+  return fields === null ? [asked] : [asked, { object: criteria, fields }];
 }
 
 /** Does as `ignoredFields`, for these objects. */

@@ -122,13 +122,9 @@ export function fitTable({ temperatures, out_of_fold }: CalibrationFit): Table {
 }
 
 function temperatureText(temperatures: TypeTemperatures, type: QuestionType): string {
-  switch (type) {
-    case 'noul':
-      return number(temperatures.noul);
-    case 'choice':
-    case 'score':
-      return temperatures[type]
-        .map(({ most_options, temperature }) => `${number(temperature)} to ${most_options}`)
-        .join(', ');
-  }
+  const of_type = temperatures[type];
+  if (typeof of_type === 'number') return number(of_type);
+  return of_type
+    .map(({ most_options, temperature }) => `${number(temperature)} to ${most_options}`)
+    .join(', ');
 }

@@ -1,4 +1,4 @@
-import { classesOf, type Question } from '../questions/question.ts';
+import { type Question, traitsOf } from '../questions/question.ts';
 
 /** A label as it is written in a cases file. */
 export interface RawLabel {
@@ -20,23 +20,11 @@ export interface LabelledQuestion {
 
 /** Returns a question with its label; undefined where the label is none of the question's. */
 export function labelOf(question: Question, raw: RawLabel): LabelledQuestion | undefined {
-  const classes = classesOf(question);
-  const answer = answerIndex(question, raw.answer);
+  const { classes, classIndex } = traitsOf(question);
+  const answer = classIndex(raw.answer);
   if (answer < 0 || answer >= classes.length) return undefined;
   const target = targetOf(question, raw.soft, answer, classes);
   return target === undefined ? undefined : { question, classes, answer, target };
-}
-
-/** Returns the index of an answer's class; -1 for none. */
-function answerIndex(question: Question, answer: boolean | string | number): number {
-  switch (question.type) {
-    case 'noul':
-      return typeof answer === 'boolean' ? Number(answer) : -1;
-    case 'choice':
-      return question.options.findIndex(({ id }) => id === answer);
-    case 'score':
-      return typeof answer === 'number' && Number.isInteger(answer) ? answer : -1;
-  }
 }
 
 function targetOf(

@@ -1,4 +1,5 @@
 import { isJsonArray, type JsonValue } from '../json/json-value.ts';
+import type { ChoiceQuestion } from '../questions/choice.ts';
 import type { Question } from '../questions/question.ts';
 import type { EvalCase } from './cases.ts';
 
@@ -56,7 +57,7 @@ export function probed(probe: Probe, subject: EvalCase): ProbedRequest | undefin
   const questions = subject.questions.map(({ question }) => question);
   switch (probe) {
     case 'options_reversed':
-      return changed(subject, questions.map(reversed));
+      return changed(subject, questions.map(backward));
     case 'option_added':
       return changed(
         subject,
@@ -105,18 +106,21 @@ function changed(subject: EvalCase, questions: readonly (Question | undefined)[]
   };
 }
 
-/**
- * Reverses the options of a choice, whose order alone has no meaning: a noul's two sides have names, and a
- * score's levels are a scale.
- */
-function reversed(question: Question): Question | undefined {
+/** Returns a choice; undefined for a noul, whose two sides have names, and a score, whose levels are a scale. */
+function withFreeOrder(question: Question): ChoiceQuestion | undefined {
   switch (question.type) {
     case 'choice':
-      return { ...question, options: question.options.toReversed() };
+      return question;
     case 'noul':
     case 'score':
       return undefined;
   }
+}
+
+/** Returns a choice with its options backward, because their order alone has no meaning. */
+function backward(question: Question): Question | undefined {
+  const choice = withFreeOrder(question);
+  return choice && { ...choice, options: choice.options.toReversed() };
 }
 
 /**
@@ -124,16 +128,10 @@ function reversed(question: Question): Question | undefined {
  * it.
  */
 function withAddedOption(question: Question, number: number): Question | undefined {
-  switch (question.type) {
-    case 'choice': {
-      const { options } = question;
-      if (options.some(({ id }) => id === ADDED_OPTION.id)) return undefined;
-      return { ...question, options: options.toSpliced(number % (options.length + 1), 0, ADDED_OPTION) };
-    }
-    case 'noul':
-    case 'score':
-      return undefined;
-  }
+  const choice = withFreeOrder(question);
+  if (choice === undefined || choice.options.some(({ id }) => id === ADDED_OPTION.id)) return undefined;
+  const place = number % (choice.options.length + 1);
+  return { ...choice, options: choice.options.toSpliced(place, 0, ADDED_OPTION) };
 }
 
 function reworded(

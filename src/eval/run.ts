@@ -1,8 +1,7 @@
 import { PlanRejected } from '../../native/engine.ts';
 import type { JsonValue } from '../json/json-value.ts';
-import type { Mode, Question } from '../questions/question.ts';
+import { type Mode, type Question, scoreCount } from '../questions/question.ts';
 import type { Clock } from '../time/clock.ts';
-import { stateCount } from '../tuning/question-identity.ts';
 import type { EvalCase } from './cases.ts';
 import type { MeasuredModel } from './measured-model.ts';
 import { PROBES, probed } from './probes.ts';
@@ -86,7 +85,7 @@ function lacks(
   return questions.some((question, index) => {
     if (!needsStates(question)) return false;
     const stored = entry.states?.[index] ?? null;
-    return stored === null || readStates(stored, stateCount(question)) === null;
+    return stored === null || readStates(stored, scoreCount(question)) === null;
   });
 }
 

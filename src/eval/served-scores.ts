@@ -1,7 +1,6 @@
 import type { JsonValue } from '../json/json-value.ts';
-import type { Mode, Question } from '../questions/question.ts';
+import { type Mode, type Question, scoreCount } from '../questions/question.ts';
 import { applyTemperature, type TypeTemperatures } from '../questions/temperatures.ts';
-import { stateCount } from '../tuning/question-identity.ts';
 import type { Tuning } from '../tuning/tuning.ts';
 import type { ScoreEntry } from './score-file.ts';
 import { readStates } from './stored-states.ts';
@@ -37,7 +36,7 @@ export function servedScores({
       const calibrated = temperatures === undefined ? own : applyTemperature(own, question, temperatures);
       const stored = states?.[index] ?? null;
       const own_states =
-        stored === null ? undefined : (readStates(stored, stateCount(question)) ?? undefined);
+        stored === null ? undefined : (readStates(stored, scoreCount(question)) ?? undefined);
       return correction?.correct(index, own, own_states) ?? calibrated;
     });
   };

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { HashKey } from '../hashing/half-siphash.ts';
 import { writeJson } from '../json/write-json.ts';
-import { type Mode, QUESTION_TYPES, type Question } from '../questions/question.ts';
+import { type Mode, QUESTION_TYPES, type Question, scoreCount } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { VECTOR_CLASSES_MAX, VECTOR_LABELS_MIN } from '../tuning/choose-correction.ts';
 import { partsOf } from '../tuning/correction.ts';
-import { identityOf, stateCount } from '../tuning/question-identity.ts';
+import { identityOf } from '../tuning/question-identity.ts';
 import {
   fitsOf,
   LABELS_MIN,
@@ -59,7 +59,7 @@ export function modeLabels(
       const temperature = temperatureOf(question, temperatures);
       const own = (scores[index] ?? []).map((score) => score / temperature);
       const stored = entry.states?.[index] ?? null;
-      const states = stored === null ? null : readStates(stored, stateCount(question));
+      const states = stored === null ? null : readStates(stored, scoreCount(question));
       return { question, record, state, scores: own, states, answer, target };
     });
   });

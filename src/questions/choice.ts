@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import type { WritableJson } from '../json/write-json.ts';
 import type { Written } from '../json/written.ts';
 import { largest, roundToParts, roundToSumOne } from './probabilities.ts';
 import {
@@ -14,6 +15,7 @@ import {
   type ParsedQuestion,
   Probability,
 } from './question-fields.ts';
+import { ONE_SCORE_FOR_EACH_CLASS, type QuestionTraits, type TypeDefinition } from './type-definition.ts';
 
 /** A question with several options, of which exactly one is right, in the client's order. */
 export interface ChoiceQuestion {
@@ -46,13 +48,13 @@ export const ChoiceAnswerSchema = Type.Object(
   },
   { title: 'ChoiceAnswer' },
 );
-export type WrittenChoiceAnswer = Written<Static<typeof ChoiceAnswerSchema>>;
+type WrittenChoiceAnswer = Written<Static<typeof ChoiceAnswerSchema>>;
 
 /**
  * Parses the question of a request's body. Returns `InvalidCriteria` when its criteria are not an object of 2
  * to 255 options.
  */
-export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQuestion> | InvalidCriteria {
+function parse(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQuestion> | InvalidCriteria {
   const criteria = body.get('criteria');
   if (!isJsonObject(criteria) || !isOptionCount(criteria.names.length)) {
     return new InvalidCriteria(
@@ -72,11 +74,11 @@ export function parseChoice(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQ
  * and where there is no option.
  */
 export function choiceAnswer(ids: readonly string[], probabilities: readonly number[]): WrittenChoiceAnswer {
-  return choiceAnswerOf(ids, roundToSumOne(probabilities));
+  return answerOf(ids, roundToSumOne(probabilities));
 }
 
 /** Returns the answer with exactly these probabilities. Throws `RangeError` where there is no option. */
-export function choiceAnswerOf(ids: readonly string[], rounded: readonly number[]): WrittenChoiceAnswer {
+function answerOf(ids: readonly string[], rounded: readonly number[]): WrittenChoiceAnswer {
   const { index, value } = largest(rounded);
   const even = 1 / ids.length;
   const choice = ids[index];
@@ -88,3 +90,38 @@ export function choiceAnswerOf(ids: readonly string[], rounded: readonly number[
     confidence: roundToParts(Math.min(1, Math.max(0, (value - even) / (1 - even)))),
   };
 }
+
+function traitsOf(question: ChoiceQuestion): QuestionTraits<ChoiceQuestion, WrittenChoiceAnswer> {
+  const { type, instructions, options } = question;
+  const ids = options.map(({ id }) => id);
+  return {
+    ...ONE_SCORE_FOR_EACH_CLASS,
+    classes: ids,
+    score_count: ids.length,
+    body: () => {
+      const descriptions = options.map(({ description }) => description);
+      return { type, instructions, criteria: new JsonObject<WritableJson>(ids, descriptions) };
+    },
+    backward: () => ({ ...question, options: options.toReversed() }),
+    identity: () => {
+      const sorted = options
+        .map((option, place) => ({ ...option, place }))
+        .sort((one, other) => (one.id < other.id ? -1 : 1));
+      return {
+        places: sorted.map(({ place }) => place),
+        criteria: [sorted.map(({ id, description }) => [id, description])],
+      };
+    },
+    classIndex: (answer) => options.findIndex(({ id }) => id === answer),
+    answer: (probabilities) => choiceAnswer(ids, probabilities),
+    answerOfNumbers: (numbers) => answerOf(ids, numbers),
+  };
+}
+
+export const CHOICE = {
+  question_schema: ChoiceQuestionSchema,
+  answer_schema: ChoiceAnswerSchema,
+  parse,
+  criteriaFields: () => null,
+  traitsOf,
+} satisfies TypeDefinition<ChoiceQuestion, WrittenChoiceAnswer>;

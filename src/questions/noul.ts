@@ -3,6 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-valu
 import type { Written } from '../json/written.ts';
 import { checkProbability, roundToParts, sigmoid } from './probabilities.ts';
 import { Description, Instructions, type ParsedQuestion, Probability } from './question-fields.ts';
+import type { QuestionTraits, TypeDefinition } from './type-definition.ts';
 
 /** A yes/no question. `yes` and `no` describe the two answers; undefined where the client did not. */
 export interface NoulQuestion {
@@ -65,7 +66,7 @@ const COMMITTED_NO_MAX = 0.199;
 const COMMITTED_YES_MIN = 0.801;
 
 /** Parses the question of a request's body; the model rejects criteria of the wrong kind. */
-export function parseNoul(body: JsonObject<JsonValue>): ParsedQuestion<NoulQuestion> {
+function parse(body: JsonObject<JsonValue>): ParsedQuestion<NoulQuestion> {
   const criteria = body.get('criteria') ?? null;
   const described = isJsonObject(criteria) ? criteria : undefined;
   return {
@@ -84,7 +85,7 @@ export function parseNoul(body: JsonObject<JsonValue>): ParsedQuestion<NoulQuest
 }
 
 /** Returns the names of a yes/no question's criteria that are read: `yes` and `no` only in place of `true` and `false`. */
-export function noulCriteriaFields(criteria: JsonObject<JsonValue>): readonly string[] {
+function criteriaFields(criteria: JsonObject<JsonValue>): readonly string[] {
   const yes = (criteria.get('true') ?? null) === null ? ['yes'] : [];
   const no = (criteria.get('false') ?? null) === null ? ['no'] : [];
   return ['true', 'false', ...yes, ...no];
@@ -93,12 +94,6 @@ export function noulCriteriaFields(criteria: JsonObject<JsonValue>): readonly st
 /** Returns the threshold, or null for anything outside 0 to 1 (contract: it is never an error). */
 function thresholdOf(value: JsonValue | undefined): number | null {
   return typeof value === 'number' && value >= 0 && value <= 1 ? value : null;
-}
-
-/** Returns the probabilities of no and of yes, from the log-odds of yes. */
-export function noulProbabilities(log_odds: number): readonly [no: number, yes: number] {
-  const yes = sigmoid(log_odds);
-  return [1 - yes, yes];
 }
 
 /** The largest probability that is still a no. */
@@ -123,12 +118,40 @@ export function noulAnswer(probability: number, threshold: number | null): NoulA
     probability < 0.5
       ? (probability / 0.5) * COMMITTED_NO_MAX
       : COMMITTED_YES_MIN + ((probability - 0.5) / 0.5) * (1 - COMMITTED_YES_MIN);
-  return noulAnswerOf(roundToParts(committed), threshold);
+  return answerOf(roundToParts(committed), threshold);
 }
 
 /** Returns the answer with exactly that probability of yes. */
-export function noulAnswerOf(noul: number, threshold: number | null): NoulAnswer {
+function answerOf(noul: number, threshold: number | null): NoulAnswer {
   return threshold === null
     ? { type: 'noul', noul }
     : { type: 'noul', noul, threshold, decision: noul >= threshold };
 }
+
+function traitsOf({ type, instructions, yes, no }: NoulQuestion): QuestionTraits<NoulQuestion, NoulAnswer> {
+  const is_described = yes !== undefined || no !== undefined;
+  return {
+    classes: ['no', 'yes'],
+    score_count: 1,
+    body: () => ({ type, instructions, criteria: is_described ? { true: yes, false: no } : undefined }),
+    backward: () => null,
+    identity: () => ({ places: [0, 1], criteria: [yes ?? null, no ?? null] }),
+    classIndex: (answer) => (typeof answer === 'boolean' ? Number(answer) : -1),
+    classScores: ([log_odds = Number.NaN]) => [0, log_odds],
+    engineScores: ([of_no = Number.NaN, of_yes = Number.NaN]) => [of_yes - of_no],
+    probabilities: ([log_odds = Number.NaN]) => {
+      const of_yes = sigmoid(log_odds);
+      return [1 - of_yes, of_yes];
+    },
+    answer: ([, of_yes = Number.NaN], threshold) => noulAnswer(of_yes, threshold),
+    answerOfNumbers: ([noul = Number.NaN], threshold) => answerOf(noul, threshold),
+  };
+}
+
+export const NOUL = {
+  question_schema: NoulQuestionSchema,
+  answer_schema: NoulAnswerSchema,
+  parse,
+  criteriaFields,
+  traitsOf,
+} satisfies TypeDefinition<NoulQuestion, NoulAnswer>;

@@ -1,65 +1,37 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
+import { type Static, Type } from '@sinclair/typebox';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { WritableJson } from '../json/write-json.ts';
 import type { Written } from '../json/written.ts';
-import {
-  ChoiceAnswerSchema,
-  type ChoiceQuestion,
-  ChoiceQuestionSchema,
-  choiceAnswer,
-  choiceAnswerOf,
-  parseChoice,
-} from './choice.ts';
-import {
-  NoulAnswerSchema,
-  type NoulQuestion,
-  NoulQuestionSchema,
-  noulAnswer,
-  noulAnswerOf,
-  noulProbabilities,
-  parseNoul,
-} from './noul.ts';
-import { softmax } from './probabilities.ts';
+import { CHOICE, type ChoiceQuestion } from './choice.ts';
+import { NOUL, type NoulQuestion } from './noul.ts';
 import type { InvalidCriteria, ParsedQuestion } from './question-fields.ts';
-import {
-  levelNames,
-  parseScore,
-  ScoreAnswerSchema,
-  type ScoreQuestion,
-  ScoreQuestionSchema,
-  scoreAnswer,
-  scoreAnswerOf,
-} from './score.ts';
+import { SCORE, type ScoreQuestion } from './score.ts';
+import type { QuestionTraits } from './type-definition.ts';
 import { isQuestionType, type QuestionType } from './types-and-modes.ts';
 
 export { MODES, type Mode, QUESTION_TYPES, type QuestionType } from './types-and-modes.ts';
 
 /**
  * A typed question as the engine gets it; ids and thresholds stay with the caller. Code that depends on the
- * type is an exhaustive `switch` or a table by `QuestionType`, so that the compiler finds it for a new member.
- * `CONTRIBUTING.md` names what is only text.
+ * type asks the type's definition. Elsewhere it is an exhaustive `switch` or a table by `QuestionType`, so that the
+ * compiler finds it for a new member. `CONTRIBUTING.md` names what is only text.
  */
 export type Question = NoulQuestion | ChoiceQuestion | ScoreQuestion;
 
-/** The questions by type. */
-const QUESTION_SCHEMAS = {
-  noul: NoulQuestionSchema,
-  choice: ChoiceQuestionSchema,
-  score: ScoreQuestionSchema,
-} satisfies Record<QuestionType, TSchema>;
+/** The definitions of the types, in the order of the documentation. */
+const DEFINITIONS = { noul: NOUL, choice: CHOICE, score: SCORE } satisfies Record<QuestionType, unknown>;
 
 /** A question in a request's body. */
-export const QuestionSchema = Type.Union(Object.values(QUESTION_SCHEMAS), { title: 'Question' });
-
-/** The answers by type, in the order of the documentation. */
-const ANSWER_SCHEMAS = {
-  noul: NoulAnswerSchema,
-  choice: ChoiceAnswerSchema,
-  score: ScoreAnswerSchema,
-} satisfies Record<QuestionType, TSchema>;
+export const QuestionSchema = Type.Union(
+  Object.values(DEFINITIONS).map(({ question_schema }) => question_schema),
+  { title: 'Question' },
+);
 
 /** The answer to a question in a response. */
-export const AnswerSchema = Type.Union(Object.values(ANSWER_SCHEMAS), { title: 'Answer' });
+export const AnswerSchema = Type.Union(
+  Object.values(DEFINITIONS).map(({ answer_schema }) => answer_schema),
+  { title: 'Answer' },
+);
 export type Answer = Static<typeof AnswerSchema>;
 export type WrittenAnswer = Written<Answer>;
 
@@ -72,7 +44,19 @@ export function questionTypeOf(body: JsonValue | undefined): QuestionType | null
 /** Returns the names of the question's fields that are read; all of them where its type is unknown. */
 export function questionFields(body: JsonObject<JsonValue>): readonly string[] {
   const type = questionTypeOf(body);
-  return type === null ? body.names : Object.keys(QUESTION_SCHEMAS[type].properties);
+  return type === null ? body.names : Object.keys(DEFINITIONS[type].question_schema.properties);
+}
+
+/**
+ * Returns the names of the question's criteria that are read; null where they are the client's own, or the type is
+ * unknown.
+ */
+export function criteriaFields(
+  body: JsonObject<JsonValue>,
+  criteria: JsonObject<JsonValue>,
+): readonly string[] | null {
+  const type = questionTypeOf(body);
+  return type === null ? null : DEFINITIONS[type].criteriaFields(criteria);
 }
 
 /**
@@ -82,82 +66,40 @@ export function questionFields(body: JsonObject<JsonValue>): readonly string[] {
 export function parseQuestion(
   body: JsonValue | undefined,
 ): ParsedQuestion<Question> | InvalidCriteria | null {
-  if (!isJsonObject(body)) return null;
-  switch (questionTypeOf(body)) {
+  const type = questionTypeOf(body);
+  return type === null || !isJsonObject(body) ? null : DEFINITIONS[type].parse(body);
+}
+
+/** Returns all that depends on the type of the question. */
+export function traitsOf(question: Question): QuestionTraits<Question, WrittenAnswer> {
+  switch (question.type) {
     case 'noul':
-      return parseNoul(body);
+      return NOUL.traitsOf(question);
     case 'choice':
-      return parseChoice(body);
+      return CHOICE.traitsOf(question);
     case 'score':
-      return parseScore(body);
-    case null:
-      return null;
+      return SCORE.traitsOf(question);
   }
 }
 
-/**
- * Returns the question in the form of a request's body, from which `parseQuestion` reads the same question.
- */
+/** Returns the question in the form of a request's body, as its traits do. */
 export function questionBody(question: Question): WritableJson {
-  const { type, instructions } = question;
-  switch (question.type) {
-    case 'noul': {
-      const { yes, no } = question;
-      const is_described = yes !== undefined || no !== undefined;
-      return { type, instructions, criteria: is_described ? { true: yes, false: no } : undefined };
-    }
-    case 'choice': {
-      const { options } = question;
-      const criteria = new JsonObject<WritableJson>(
-        options.map(({ id }) => id),
-        options.map(({ description }) => description),
-      );
-      return { type, instructions, criteria };
-    }
-    case 'score':
-      return { type, instructions, criteria: question.levels };
-  }
+  return traitsOf(question).body();
 }
 
-/**
- * Returns the number of the engine's scores: the log-odds of yes for a noul, otherwise one for each option or
- * level.
- */
+/** Returns the number of the engine's scores, as the question's traits do. */
 export function scoreCount(question: Question): number {
-  switch (question.type) {
-    case 'noul':
-      return 1;
-    case 'choice':
-      return question.options.length;
-    case 'score':
-      return question.levels.length;
-  }
+  return traitsOf(question).score_count;
 }
 
-/** Returns the names of the possible answers: no and yes, the options' ids, or the levels' indexes. */
+/** Returns the names of the possible answers, as the question's traits do. */
 export function classesOf(question: Question): readonly string[] {
-  switch (question.type) {
-    case 'noul':
-      return ['no', 'yes'];
-    case 'choice':
-      return question.options.map(({ id }) => id);
-    case 'score':
-      return levelNames(question.levels);
-  }
+  return traitsOf(question).classes;
 }
 
-/**
- * Returns the probability of every class from a question's scores, before they become an answer; NaN for
- * missing scores.
- */
+/** Returns the probability of every class before it becomes an answer, as the question's traits do. */
 export function classProbabilities(question: Question, scores: readonly number[]): readonly number[] {
-  switch (question.type) {
-    case 'noul':
-      return noulProbabilities(scores[0] ?? Number.NaN);
-    case 'choice':
-    case 'score':
-      return softmax(scores);
-  }
+  return traitsOf(question).probabilities(scores);
 }
 
 /**
@@ -168,18 +110,10 @@ export function answerFrom(
   { question, threshold }: { readonly question: Question; readonly threshold: number | null },
   scores: readonly number[],
 ): WrittenAnswer {
-  const expected = scoreCount(question);
-  if (scores.length !== expected)
-    throw new RangeError(`the model gave ${scores.length} scores and not ${expected}`);
-  const probabilities = classProbabilities(question, scores);
-  switch (question.type) {
-    case 'noul':
-      return noulAnswer(probabilities[1] ?? Number.NaN, threshold);
-    case 'choice':
-      return choiceAnswer(classesOf(question), probabilities);
-    case 'score':
-      return scoreAnswer(question.levels, probabilities);
-  }
+  const { score_count, probabilities, answer } = traitsOf(question);
+  if (scores.length !== score_count)
+    throw new RangeError(`the model gave ${scores.length} scores and not ${score_count}`);
+  return answer(probabilities(scores), threshold);
 }
 
 /**
@@ -204,15 +138,8 @@ export function answerOfNumbers(
   { question, threshold }: { readonly question: Question; readonly threshold: number | null },
   numbers: readonly number[],
 ): WrittenAnswer {
-  const expected = scoreCount(question);
-  if (numbers.length !== expected)
-    throw new RangeError(`the kept answer has ${numbers.length} numbers and not ${expected}`);
-  switch (question.type) {
-    case 'noul':
-      return noulAnswerOf(numbers[0] ?? Number.NaN, threshold);
-    case 'choice':
-      return choiceAnswerOf(classesOf(question), numbers);
-    case 'score':
-      return scoreAnswerOf(question.levels, numbers);
-  }
+  const traits = traitsOf(question);
+  if (numbers.length !== traits.score_count)
+    throw new RangeError(`the kept answer has ${numbers.length} numbers and not ${traits.score_count}`);
+  return traits.answerOfNumbers(numbers, threshold);
 }

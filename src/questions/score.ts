@@ -14,6 +14,7 @@ import {
   type ParsedQuestion,
   Probability,
 } from './question-fields.ts';
+import { ONE_SCORE_FOR_EACH_CLASS, type QuestionTraits, type TypeDefinition } from './type-definition.ts';
 
 /** A question about a level on an ordered scale, lowest first. */
 export interface ScoreQuestion {
@@ -50,13 +51,13 @@ export const ScoreAnswerSchema = Type.Object(
   },
   { title: 'ScoreAnswer' },
 );
-export type WrittenScoreAnswer = Written<Static<typeof ScoreAnswerSchema>>;
+type WrittenScoreAnswer = Written<Static<typeof ScoreAnswerSchema>>;
 
 /**
  * Parses the question of a request's body. Returns `InvalidCriteria` when its criteria are not an array of 2
  * to 255 levels.
  */
-export function parseScore(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQuestion> | InvalidCriteria {
+function parse(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQuestion> | InvalidCriteria {
   const criteria = body.get('criteria');
   if (!isJsonArray(criteria) || !isOptionCount(criteria.length)) {
     return new InvalidCriteria(
@@ -71,7 +72,7 @@ export function parseScore(body: JsonObject<JsonValue>): ParsedQuestion<ScoreQue
 }
 
 /** Returns the names of the levels in answers: their indexes from 0. */
-export function levelNames(levels: readonly JsonValue[]): readonly string[] {
+function levelNames(levels: readonly JsonValue[]): readonly string[] {
   return levels.map((_, level) => String(level));
 }
 
@@ -88,11 +89,11 @@ export function scoreAnswer(
   levels: readonly JsonValue[],
   probabilities: readonly number[],
 ): WrittenScoreAnswer {
-  return scoreAnswerOf(levels, roundToSumOne(probabilities));
+  return answerOf(levels, roundToSumOne(probabilities));
 }
 
 /** Returns the answer with exactly these probabilities. */
-export function scoreAnswerOf(levels: readonly JsonValue[], rounded: readonly number[]): WrittenScoreAnswer {
+function answerOf(levels: readonly JsonValue[], rounded: readonly number[]): WrittenScoreAnswer {
   const names = levelNames(levels);
   return {
     type: 'score',
@@ -106,3 +107,26 @@ export function scoreAnswerOf(levels: readonly JsonValue[], rounded: readonly nu
     confidence: largest(rounded).value,
   };
 }
+
+function traitsOf(question: ScoreQuestion): QuestionTraits<ScoreQuestion, WrittenScoreAnswer> {
+  const { type, instructions, levels } = question;
+  return {
+    ...ONE_SCORE_FOR_EACH_CLASS,
+    classes: levelNames(levels),
+    score_count: levels.length,
+    body: () => ({ type, instructions, criteria: levels }),
+    backward: () => ({ ...question, levels: levels.toReversed() }),
+    identity: () => ({ places: levels.map((_, level) => level), criteria: [levels] }),
+    classIndex: (answer) => (typeof answer === 'number' && Number.isInteger(answer) ? answer : -1),
+    answer: (probabilities) => scoreAnswer(levels, probabilities),
+    answerOfNumbers: (numbers) => answerOf(levels, numbers),
+  };
+}
+
+export const SCORE = {
+  question_schema: ScoreQuestionSchema,
+  answer_schema: ScoreAnswerSchema,
+  parse,
+  criteriaFields: () => null,
+  traitsOf,
+} satisfies TypeDefinition<ScoreQuestion, WrittenScoreAnswer>;

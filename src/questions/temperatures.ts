@@ -34,16 +34,9 @@ export function applyTemperature(
 
 /** Returns a question's temperature: of its type, and of the first bucket that its number of options fits. */
 export function temperatureFor(question: Question, temperatures: TypeTemperatures): number {
-  switch (question.type) {
-    case 'noul':
-      return temperatures.noul;
-    case 'choice':
-    case 'score':
-      return bucketTemperature(temperatures[question.type], scoreCount(question));
-  }
-}
-
-function bucketTemperature(buckets: Static<typeof OptionTemperatures>, count: number): number {
-  const bucket = buckets.find(({ most_options }) => count <= most_options) ?? buckets.at(-1);
+  const of_type = temperatures[question.type];
+  if (typeof of_type === 'number') return of_type;
+  const count = scoreCount(question);
+  const bucket = of_type.find(({ most_options }) => count <= most_options) ?? of_type.at(-1);
   return bucket?.temperature ?? 1;
 }

@@ -98,7 +98,7 @@ function exampleOf(
       target: meanOf(({ answer: own, identity: { places } }, at) => own.target[places[at] ?? 0] ?? 0),
       answers: meanOf(({ answer: own, identity: { places } }, at) => (places[at] === own.answer ? 1 : 0)),
       words: wordsOf(answer),
-      states: answer.states && Float32Array.from(classStates(answer.question, identity, answer.states)),
+      states: answer.states && Float32Array.from(classStates(identity, answer.states)),
     },
   ];
 }

@@ -5,10 +5,16 @@ import { isJsonObject, type JsonValue } from '../json/json-value.ts';
 import { plainJson } from '../json/plain-json.ts';
 import { readJsonOr } from '../json/read-json.ts';
 import { type WritableJson, writeJson } from '../json/write-json.ts';
-import { classesOf, MODES, parseQuestion, type Question, questionBody } from '../questions/question.ts';
+import {
+  classesOf,
+  MODES,
+  parseQuestion,
+  type Question,
+  questionBody,
+  scoreCount,
+} from '../questions/question.ts';
 import { InvalidCriteria } from '../questions/question-fields.ts';
 import type { Correction } from './correction.ts';
-import { stateCount } from './question-identity.ts';
 import { BUCKETS } from './record-words.ts';
 import { VECTOR_SIZE, type VectorPart } from './vector-part.ts';
 
@@ -178,7 +184,7 @@ function entryOf(line: string, line_number: number): TuningEntry {
 }
 
 function isWholeVector({ centres, weights }: VectorPart, question: Question): boolean {
-  return centres.length === stateCount(question) && weights.length === centres.length * VECTOR_SIZE;
+  return centres.length === scoreCount(question) && weights.length === centres.length * VECTOR_SIZE;
 }
 
 /** Returns the length of the longest of a part's vectors, one for each class. */

@@ -80,7 +80,7 @@ export class Tuning {
         const { question, identity, place, entry } = one;
         const by_class = {
           scores: classScores(question, identity, scores),
-          states: Float32Array.from(classStates(question, identity, states)),
+          states: Float32Array.from(classStates(identity, states)),
           words,
         };
         if (entry.vector !== null && by_class.states.length !== entry.vector.weights.length) {

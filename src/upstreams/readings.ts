@@ -1,5 +1,5 @@
 import type { DecisionInput } from '../../native/engine.ts';
-import type { Question } from '../questions/question.ts';
+import { type Question, traitsOf } from '../questions/question.ts';
 
 /** One call to an upstream. */
 export interface Reading {
@@ -13,14 +13,14 @@ type Asked = Pick<DecisionInput, 'mode' | 'questions'>;
 
 /**
  * Returns the calls of a request. Fast mode is one call. Consistent mode is one call a question, and a second
- * one with its options reversed, so no question can change another's answer. A noul has no order.
+ * one with its options backward, so no question can change another's answer. A noul has no order.
  */
 export function readingsOf({ mode, questions }: Asked): readonly Reading[] {
   if (mode === 'fast') return [{ questions, is_billed: true }];
   return questions.flatMap((question) => {
     const own = { questions: [question], is_billed: true };
-    const backwards = reversed(question);
-    return backwards === null ? [own] : [own, { questions: [backwards], is_billed: false }];
+    const backward = traitsOf(question).backward();
+    return backward === null ? [own] : [own, { questions: [backward], is_billed: false }];
   });
 }
 
@@ -34,20 +34,8 @@ export function combinedScores(
   const next = (): readonly number[] => scores.next().value ?? [];
   return questions.map((question) => {
     const forward = next();
-    return reversed(question) === null ? forward : meanOf(forward, next().toReversed());
+    return traitsOf(question).backward() === null ? forward : meanOf(forward, next().toReversed());
   });
-}
-
-/** Returns the question with its options or levels reversed; null where it has no order. */
-function reversed(question: Question): Question | null {
-  switch (question.type) {
-    case 'noul':
-      return null;
-    case 'choice':
-      return { ...question, options: question.options.toReversed() };
-    case 'score':
-      return { ...question, levels: question.levels.toReversed() };
-  }
 }
 
 /** Returns the scores of the mean probabilities; scores are logarithms of probabilities. */

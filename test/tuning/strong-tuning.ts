@@ -1,6 +1,5 @@
 import type { EngineFacts } from '../../native/engine.ts';
-import type { Mode, Question } from '../../src/questions/question.ts';
-import { stateCount } from '../../src/tuning/question-identity.ts';
+import { type Mode, type Question, scoreCount } from '../../src/questions/question.ts';
 import { type TuningContent, type TuningEntry, writeTuning } from '../../src/tuning/tuning-file.ts';
 import { VECTOR_SIZE } from '../../src/tuning/vector-part.ts';
 import { ALL_TYPES } from '../support/requests.ts';
@@ -26,7 +25,7 @@ export function shiftEntry(question: Question, shift: readonly number[]): Tuning
 
 /** A correction by the hidden states alone. */
 export function vectorEntry(question: Question, classes: number, mode: Mode = 'fast'): TuningEntry {
-  const states = stateCount(question);
+  const states = scoreCount(question);
   return {
     ...shiftEntry(question, new Array<number>(classes).fill(0)),
     mode,

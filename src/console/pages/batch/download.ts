@@ -1,6 +1,5 @@
-import { AnswerColumns, type Cell, type ColumnQuestion } from '../../../decisions/batch/answer-columns.ts';
+import { AnswerColumns, type Cell } from '../../../decisions/batch/answer-columns.ts';
 import { isJsonObject, type JsonValue } from '../../../json/json-value.ts';
-import type { QuestionType } from '../../../questions/question.ts';
 import { csvLine } from '../../../usage/csv.ts';
 import { objectIn } from '../object-in.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
@@ -24,7 +23,7 @@ export function download(rows: AnsweredRows, format: DownloadFormat): void {
 }
 
 function* csvParts({ file, questions, answers }: AnsweredRows): Generator<string> {
-  const columns = new AnswerColumns(questions.map(columnOf));
+  const columns = new AnswerColumns(questions);
   // The first column of an answer is its id, which the row has no use for.
   const headings = [...columns.headings.slice(1), 'error'];
   const named = headings.map((name) => (file.columns.includes(name) ? `answer.${name}` : name));
@@ -40,20 +39,6 @@ function* csvParts({ file, questions, answers }: AnsweredRows): Generator<string
 function* jsonParts({ file, answers }: AnsweredRows): Generator<string> {
   for (const [at, row] of file.rows.entries()) {
     yield `{"row":${at + 1},"data":${row},"answer":${answers.get(at + 1) ?? 'null'}}\n`;
-  }
-}
-
-function columnOf({ id, type, threshold, labels }: AskedQuestion): ColumnQuestion {
-  return { id, type, threshold, classes: classesOf(type, labels) };
-}
-
-function classesOf(type: QuestionType, labels: readonly string[]): readonly string[] {
-  switch (type) {
-    case 'noul':
-    case 'choice':
-      return labels;
-    case 'score':
-      return labels.map((_, level) => String(level));
   }
 }
 

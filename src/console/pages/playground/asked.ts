@@ -31,6 +31,8 @@ export interface AskedQuestion {
   readonly threshold: number | null;
   /** The ids of a choice's options or a score's levels, as written. */
   readonly labels: readonly string[];
+  /** The names of the same in the probabilities of an answer. */
+  readonly classes: readonly string[];
 }
 
 /** One bar of an answer. */
@@ -98,20 +100,27 @@ export function askedQuestions(body: JsonObject<JsonValue>): readonly AskedQuest
         type,
         instructions: textOf(question.get('instructions') ?? ''),
         threshold: isProbability(threshold) ? threshold : null,
-        labels: labelsOf(type, question.get('criteria')),
+        ...optionsOf(type, question.get('criteria')),
       },
     ];
   });
 }
 
-function labelsOf(type: QuestionType, criteria: JsonValue | undefined): readonly string[] {
+function optionsOf(
+  type: QuestionType,
+  criteria: JsonValue | undefined,
+): Pick<AskedQuestion, 'labels' | 'classes'> {
   switch (type) {
     case 'noul':
-      return [];
-    case 'choice':
-      return isJsonObject(criteria) ? criteria.names : [];
-    case 'score':
-      return isJsonArray(criteria) ? criteria.map(textOf) : [];
+      return { labels: [], classes: [] };
+    case 'choice': {
+      const names = isJsonObject(criteria) ? criteria.names : [];
+      return { labels: names, classes: names };
+    }
+    case 'score': {
+      const labels = isJsonArray(criteria) ? criteria.map(textOf) : [];
+      return { labels, classes: labels.map((_, level) => String(level)) };
+    }
   }
 }
 
