@@ -1,5 +1,5 @@
 import { connectPostgres } from '../../db/postgres/connection.ts';
-import { NodeLease } from '../../db/postgres/nodes.ts';
+import { NodeLease } from '../../db/postgres/node-lease.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { measurePairs } from './ledger-pairs.ts';

@@ -4,7 +4,7 @@ import { isStatementError } from './failures.ts';
 import { findLocked } from './ledger-statements.ts';
 import { type Written, writeLedger } from './ledger-transaction.ts';
 import { type AskedWrite, type LedgerWrite, requireHonest } from './ledger-writes.ts';
-import type { NodeLease } from './nodes.ts';
+import type { NodeLease } from './node-lease.ts';
 import { BY_INDEX_ONLY, Session } from './session.ts';
 
 /** The longest wait of a write for the database, before its caller gets the error. */

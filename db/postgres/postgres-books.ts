@@ -9,7 +9,7 @@ import { inTime } from '../../src/time/in-time.ts';
 import { isStatementError } from './failures.ts';
 import { DEADLINE_MS, LedgerBatches, type LedgerBatchOptions } from './ledger-batches.ts';
 import type { Written } from './ledger-transaction.ts';
-import type { NodeLease } from './nodes.ts';
+import type { NodeLease } from './node-lease.ts';
 
 /**
  * The books of one node in a PostgreSQL database. `LedgerBatches` groups its writes into transactions. No client gets

@@ -7,7 +7,7 @@ import { isAway } from './failures.ts';
 import { PostgresHistoryRuns } from './history-runs.ts';
 import { JoinedCatalogReads } from './joined-catalog-reads.ts';
 import { PostgresMovementReader } from './movement-reader.ts';
-import { type LeaseTimes, NodeLease } from './nodes.ts';
+import { type LeaseTimes, NodeLease } from './node-lease.ts';
 import { PostgresBooks } from './postgres-books.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { PostgresRateWindows } from './rate-windows.ts';

@@ -5,7 +5,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { OPERATOR } from '../access/actor.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { checkedJson } from '../json/checked-json.ts';
-import { LIFECYCLE_STATES } from '../served-models/model-life.ts';
+import { LIFECYCLE_STATES } from '../served-models/model-answerer.ts';
 import { ReloadRefused, type ReloadRequest } from '../served-models/reload.ts';
 import { CommandFailed } from './command-failed.ts';
 

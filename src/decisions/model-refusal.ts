@@ -1,6 +1,6 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
 import { QueueFull, QueueTimedOut } from '../scheduling/model-scheduler.ts';
-import { ModelWarmingUp } from '../served-models/lifecycle.ts';
+import { ModelWarmingUp } from '../served-models/model-answerer.ts';
 import { ModelRemoved } from '../served-models/tunings.ts';
 import { ServiceStopped } from './abort-reasons.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';

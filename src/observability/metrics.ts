@@ -3,7 +3,7 @@ import type { Problems } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import type { SchedulerLoad } from '../scheduling/model-scheduler.ts';
 import type { ModelDrift } from '../served-models/answer-counts.ts';
-import type { LifecycleStatus, ObservedUpstream } from '../served-models/model-life.ts';
+import type { LifecycleStatus, ObservedUpstream } from '../served-models/model-answerer.ts';
 import type { BackupFile } from '../store/backups.ts';
 import type { Books } from '../store/books.ts';
 import type { DatabaseState } from '../store/database.ts';

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { EvaluatorCounts } from '../../native/engine.ts';
 import { isOwnModelId } from '../catalog/own-models.ts';
-import { BREAKER_STATES } from '../served-models/model-life.ts';
+import { BREAKER_STATES } from '../served-models/model-answerer.ts';
 import type { DatabaseState } from '../store/database.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { inTime } from '../time/in-time.ts';

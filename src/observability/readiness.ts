@@ -1,7 +1,7 @@
 import type { EngineSpeed } from '../../native/engine.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import { inBackground, type Problems } from '../problems/problems.ts';
-import type { LifecycleStatus } from '../served-models/model-life.ts';
+import type { LifecycleStatus } from '../served-models/model-answerer.ts';
 import type { Clock } from '../time/clock.ts';
 import { inTime } from '../time/in-time.ts';
 

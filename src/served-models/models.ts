@@ -21,16 +21,17 @@ import { inTime } from '../time/in-time.ts';
 import type { Tuning } from '../tuning/tuning.ts';
 import type { TuningEntry } from '../tuning/tuning-file.ts';
 import type { AnswerCounts } from './answer-counts.ts';
-import { ModelLifecycle, ModelUnavailable } from './lifecycle.ts';
-import type {
-  AnswerOptions,
-  LifecycleStatus,
-  LoadFailure,
-  ModelLife,
-  ObservedUpstream,
-  TimedAnswer,
-  UpstreamLife,
-} from './model-life.ts';
+import { EngineLifecycle } from './engine-lifecycle.ts';
+import {
+  type AnswerOptions,
+  type LifecycleStatus,
+  type LoadFailure,
+  type ModelAnswerer,
+  ModelUnavailable,
+  type ObservedUpstream,
+  type TimedAnswer,
+  type UpstreamAnswerer,
+} from './model-answerer.ts';
 import { correctionOf, ModelRemoved, Tunings } from './tunings.ts';
 
 /** The longest opening of the largest weights, which are read, checked and loaded; a longer one hangs. */
@@ -44,7 +45,7 @@ export interface ModelsOptions {
   /**
    * Returns the upstreams that answer for a model in place of an engine; opens nothing yet, and never throws.
    */
-  readonly openUpstreams: (model: UpstreamModelEntry) => UpstreamLife;
+  readonly openUpstreams: (model: UpstreamModelEntry) => UpstreamAnswerer;
   /** Reads the text of a tuned model's tuning; there is none by default. */
   readonly readTuning?: (model_id: string) => Promise<string | undefined>;
   /** Counts the answers of tuned models; nothing does by default. */
@@ -82,7 +83,7 @@ export interface ObservedLife {
   /** The measured speed; undefined while it is not known, and for upstreams. */
   readonly speed: () => EngineSpeed | undefined;
   /** Undefined while no engine is loaded, or where it has no counters. */
-  readonly counts: ModelLife['counts'];
+  readonly counts: ModelAnswerer['counts'];
   /** Returns the members of its pool; none for an engine. */
   readonly upstreams: () => readonly ObservedUpstream[];
   /** Loads it. Rejects with `ModelUnavailable`. */
@@ -97,10 +98,10 @@ interface Life {
   model: BaseModelEntry;
   /** The row before a reload, which a request may have read just before it; null for none. */
   before: BaseModelEntry | null;
-  readonly behind: ModelLife;
+  readonly answerer: ModelAnswerer;
   /** The same object, where it is an engine's or upstreams'. */
-  readonly lifecycle?: ModelLifecycle;
-  readonly upstreams?: UpstreamLife;
+  readonly lifecycle?: EngineLifecycle;
+  readonly upstreams?: UpstreamAnswerer;
   readonly scheduler: ModelScheduler;
   /** The number of its unanswered requests. */
   requests: number;
@@ -109,21 +110,21 @@ interface Life {
 /** A life of an engine. */
 interface EngineLife extends Life {
   model: DecisionModelEntry;
-  readonly lifecycle: ModelLifecycle;
+  readonly lifecycle: EngineLifecycle;
 }
 
 /** A model, loaded or not, for the duration of one request, which ends with its disposal. */
 export interface ServedModel extends Disposable {
   /** The queue in which plans are given to the model. */
   readonly scheduler: ModelScheduler;
-  /** Waits for the vocabulary as `ModelLife.readyToPlan`. */
-  readyToPlan: ModelLife['readyToPlan'];
-  /** Plans a request as `ModelLife.plan`, with the most tokens that it can be billed. */
+  /** Waits for the vocabulary as `ModelAnswerer.readyToPlan`. */
+  readyToPlan: ModelAnswerer['readyToPlan'];
+  /** Plans a request as `ModelAnswerer.plan`, with the most tokens that it can be billed. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Returns the measured speed; undefined while it is not known, and for upstreams. */
   speed(): EngineSpeed | undefined;
-  /** Answers a plan as `ModelLife.answer`. */
-  answer: ModelLife['answer'];
+  /** Answers a plan as `ModelAnswerer.answer`. */
+  answer: ModelAnswerer['answer'];
 }
 
 /**
@@ -161,7 +162,7 @@ export class Models {
   /** Returns the model of a row that was just read, for one request. Opens nothing yet, and never throws. */
   for(model: ServedModelEntry): ServedModel {
     const life = this.#lifeOf(baseOf(model));
-    const { behind, scheduler } = life;
+    const { answerer, scheduler } = life;
     life.requests += 1;
     // From here on the request has its corrections, even if the model is removed while it waits.
     const tuned = isTuned(model) ? { model, tuning: this.#tunings.of(model) } : null;
@@ -170,11 +171,11 @@ export class Models {
     let is_over = false;
     return {
       scheduler,
-      readyToPlan: (signal) => behind.readyToPlan(signal),
-      plan: (input, signal) => behind.plan(input, signal),
-      speed: () => behind.speed?.(),
+      readyToPlan: (signal) => answerer.readyToPlan(signal),
+      plan: (input, signal) => answerer.plan(input, signal),
+      speed: () => answerer.speed?.(),
       answer: (plan, options) =>
-        tuned === null ? behind.answer(plan, options) : this.#answerTuned(behind, tuned, plan, options),
+        tuned === null ? answerer.answer(plan, options) : this.#answerTuned(answerer, tuned, plan, options),
       [Symbol.dispose]: () => {
         if (is_over) return;
         is_over = true;
@@ -188,7 +189,7 @@ export class Models {
    * Returns the engine's lifecycle of the model with that id; undefined where there is none, or it has
    * upstreams.
    */
-  lifecycle(id: string): ModelLifecycle | undefined {
+  lifecycle(id: string): EngineLifecycle | undefined {
     return this.#lives.get(id)?.lifecycle;
   }
 
@@ -200,19 +201,19 @@ export class Models {
   /** Returns the state of every model, by id. */
   states(): readonly ModelState[] {
     return [...this.#lives.values()]
-      .map(({ model, behind }) => ({ id: model.id, ...behind.status() }))
+      .map(({ model, answerer }) => ({ id: model.id, ...answerer.status() }))
       .sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 
   /** Returns the open models of the catalog, for monitoring. */
   observed(): readonly ObservedLife[] {
-    return [...this.#lives.values()].map(({ model, behind, upstreams }) => ({
+    return [...this.#lives.values()].map(({ model, answerer, upstreams }) => ({
       id: model.id,
-      status: () => behind.status(),
-      speed: () => behind.speed?.(),
-      counts: () => behind.counts(),
+      status: () => answerer.status(),
+      speed: () => answerer.speed?.(),
+      counts: () => answerer.counts(),
       upstreams: () => upstreams?.members() ?? [],
-      load: () => behind.load(),
+      load: () => answerer.load(),
     }));
   }
 
@@ -267,7 +268,7 @@ export class Models {
     model: ServedModelEntry,
     { failure }: { readonly failure: LoadFailure } = { failure: 'reported' },
   ): Promise<void> {
-    await this.#lifeOf(baseOf(model)).behind.load(failure);
+    await this.#lifeOf(baseOf(model)).answerer.load(failure);
   }
 
   /**
@@ -336,7 +337,7 @@ export class Models {
 
   /** Answers by a tuned model's base, whose answers are corrected, and counts those. */
   async #answerTuned(
-    base: ModelLife,
+    base: ModelAnswerer,
     { model, tuning: reading }: { readonly model: TunedModelEntry; readonly tuning: Promise<Tuning> },
     plan: DecisionPlan,
     options: AnswerOptions,
@@ -375,7 +376,7 @@ export class Models {
   /** Opens an engine that gets no requests yet. */
   #openEngineLife(model: DecisionModelEntry): EngineLife {
     const { clock, problems, openPlanner } = this.#options;
-    const lifecycle = new ModelLifecycle({
+    const lifecycle = new EngineLifecycle({
       openPlanner: () => openPlanner(life.model),
       idle_unload_ms: this.#idle_unload_ms,
       waiting_ms: CLIENT_TIMEOUT_MS,
@@ -383,14 +384,14 @@ export class Models {
       now_ms: () => clock.monotonic_ms(),
       onProblem: (step, error) => problems.report(inBackground(step, error, model.id)),
     });
-    const life: EngineLife = { ...this.#newLife(), model, lifecycle, behind: lifecycle };
+    const life: EngineLife = { ...this.#newLife(), model, lifecycle, answerer: lifecycle };
     this.#register(life);
     return life;
   }
 
   #openUpstreamLife(model: UpstreamModelEntry): Life {
     const upstreams = this.#options.openUpstreams(model);
-    const life = { ...this.#newLife(), model, upstreams, behind: upstreams };
+    const life = { ...this.#newLife(), model, upstreams, answerer: upstreams };
     this.#register(life);
     return life;
   }
@@ -422,7 +423,7 @@ export class Models {
 
   #close(life: Life): void {
     if (!this.#open.delete(life)) return;
-    const closing = life.behind
+    const closing = life.answerer
       .close()
       .catch((error: unknown) =>
         this.#options.problems.report(inBackground('model_close', error, life.model.id)),

@@ -8,7 +8,7 @@ import type { Log } from '../log/log.ts';
 import { inBackground, type Problems } from '../problems/problems.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../time/clock.ts';
-import { ModelUnavailable } from './lifecycle.ts';
+import { ModelUnavailable } from './model-answerer.ts';
 import type { Models } from './models.ts';
 
 /** The refusal of a reload; the old weights stay. The message is one sentence or more for the operator. */

@@ -1,5 +1,5 @@
 import type { DecisionInput, DecisionPlan, ScheduledPlan } from '../../native/engine.ts';
-import type { ModelAnswer } from '../served-models/model-life.ts';
+import type { ModelAnswer } from '../served-models/model-answerer.ts';
 import type { Answered, AskedMember, PoolCall, Trial } from './pool.ts';
 import type { ServerFacts } from './server-facts.ts';
 
@@ -30,9 +30,9 @@ export interface Caller {
 export interface Asking {
   /** The prompt profile of the scores, or the protocol where the server has its own. */
   readonly profile: string;
-  /** As `ModelLife.readyToPlan`. */
+  /** As `ModelAnswerer.readyToPlan`. */
   readyToPlan(signal?: AbortSignal): Promise<void>;
-  /** Plans a request, with the most tokens that it can be billed. As `ModelLife.plan`. */
+  /** Plans a request, with the most tokens that it can be billed. As `ModelAnswerer.plan`. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Makes all calls, concurrently as far as possible. Rejects as the first failed call does. */
   answer(plan: DecisionPlan, caller: Caller): Promise<SourcedAnswer>;

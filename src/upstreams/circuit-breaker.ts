@@ -1,4 +1,4 @@
-import type { BreakerState } from '../served-models/model-life.ts';
+import type { BreakerState } from '../served-models/model-answerer.ts';
 
 /** The consecutive failures of a member's requests after which it gets no more. */
 const FAILURES_MAX = 3;

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { errorMessage } from '../errors/error-message.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
-import { ModelUnavailable } from '../served-models/lifecycle.ts';
+import { ModelUnavailable } from '../served-models/model-answerer.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
 /** The credentials for a member. Never logged. */

@@ -1,9 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
-import { ModelUnavailable, ModelWarmingUp, modelClosed, type Schedule } from '../served-models/lifecycle.ts';
-import type { LifecycleStatus, ObservedUpstream } from '../served-models/model-life.ts';
+import {
+  type LifecycleStatus,
+  ModelUnavailable,
+  ModelWarmingUp,
+  modelClosed,
+  type ObservedUpstream,
+} from '../served-models/model-answerer.ts';
 import { UPSTREAM_WEIGHT, type UpstreamPool } from '../store/catalog-records.ts';
 import { unlessAborted } from '../time/pause.ts';
+import type { Schedule } from '../time/schedule.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { CredentialFiles, type Credentials } from './credentials.ts';
 import { callUpstream } from './http-call.ts';

@@ -8,9 +8,10 @@ import {
   SetupError,
 } from '../../native/engine.ts';
 import { healthProbeInput } from '../served-models/health-probe.ts';
-import { ModelUnavailable, ModelWarmingUp, modelClosed, type Schedule } from '../served-models/lifecycle.ts';
+import { ModelUnavailable, ModelWarmingUp, modelClosed } from '../served-models/model-answerer.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import { unlessAborted } from '../time/pause.ts';
+import type { Schedule } from '../time/schedule.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import type { AskedMember, PoolCall, Trial } from './pool.ts';
 import type { TokenAnswer, TokenProtocol, TokenQuestion, WantedToken } from './token-protocol.ts';

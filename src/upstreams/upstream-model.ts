@@ -13,15 +13,17 @@ import type { UpstreamModelEntry } from '../catalog/catalog.ts';
 import type { Mode } from '../questions/question.ts';
 import { applyTemperature, type TypeTemperatures } from '../questions/temperatures.ts';
 import { QueueFull } from '../scheduling/model-scheduler.ts';
-import { ModelWarmingUp, modelClosed, scheduleByTimer } from '../served-models/lifecycle.ts';
-import type {
-  LifecycleStatus,
-  ObservedUpstream,
-  TimedAnswer,
-  UpstreamLife,
-} from '../served-models/model-life.ts';
+import {
+  type LifecycleStatus,
+  ModelWarmingUp,
+  modelClosed,
+  type ObservedUpstream,
+  type TimedAnswer,
+  type UpstreamAnswerer,
+} from '../served-models/model-answerer.ts';
 import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../store/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
+import { scheduleByTimer } from '../time/schedule.ts';
 import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
 import { DecisionAsking } from './decision-asking.ts';
 import { LLAMA_SERVER } from './llama-server.ts';
@@ -63,7 +65,7 @@ export interface FingerprintedAnswer extends TimedAnswer {
 }
 
 /** A model of the catalog with a pool of upstreams. */
-export class UpstreamModel implements UpstreamLife {
+export class UpstreamModel implements UpstreamAnswerer {
   readonly #onProblem: UpstreamOptions['onProblem'];
   readonly #now_ms: UpstreamOptions['now_ms'];
   readonly #pool: Pool;

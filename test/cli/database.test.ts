@@ -6,7 +6,7 @@ import { copiedTables } from '../../db/copied-tables.ts';
 import type { PgDb } from '../../db/postgres/connection.ts';
 import { consoleSecret as secretOfNodes } from '../../db/postgres/console-secret.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
-import { NodeLease } from '../../db/postgres/nodes.ts';
+import { NodeLease } from '../../db/postgres/node-lease.ts';
 import { ledgerEntries, usageRecords } from '../../db/postgres/schema.ts';
 import { openDatabase, transact } from '../../db/sqlite/connection.ts';
 import { lockDataDirectory } from '../../db/sqlite/lock.ts';

@@ -6,7 +6,7 @@ import type { PgConnection } from '../../db/postgres/connection.ts';
 import { sqlState } from '../../db/postgres/errors.ts';
 import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
 import { PostgresMovementReader } from '../../db/postgres/movement-reader.ts';
-import { NodeLease } from '../../db/postgres/nodes.ts';
+import { NodeLease } from '../../db/postgres/node-lease.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
 import * as postgres from '../../db/postgres/schema.ts';

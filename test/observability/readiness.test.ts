@@ -4,7 +4,7 @@ import { DEFAULT_MODEL } from '../../src/catalog/catalog.ts';
 import { createLog } from '../../src/log/log.ts';
 import { BoundedOutput } from '../../src/log/standard-output.ts';
 import { DISK_FLOOR_BYTES } from '../../src/observability/readiness.ts';
-import type { LifecycleStatus } from '../../src/served-models/model-life.ts';
+import type { LifecycleStatus } from '../../src/served-models/model-answerer.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { metricIn, startWatchedService } from '../support/metrics.ts';

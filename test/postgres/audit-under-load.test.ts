@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { continueAudit, runAudit } from '../../db/postgres/audit.ts';
 import type { PgDb } from '../../db/postgres/connection.ts';
-import { NodeLease } from '../../db/postgres/nodes.ts';
+import { NodeLease } from '../../db/postgres/node-lease.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { auditCheckpoints, ledgerEntries, organizations } from '../../db/postgres/schema.ts';
 import type { AuditReport } from '../../src/store/audit-report.ts';

@@ -5,7 +5,7 @@ import { connectPostgres, type Executor, type PgConnection } from '../../db/post
 import type { LedgerBatchOptions } from '../../db/postgres/ledger-batches.ts';
 import { PostgresLedgerRecords } from '../../db/postgres/ledger-records.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
-import { type LeaseTimes, NodeLease } from '../../db/postgres/nodes.ts';
+import { type LeaseTimes, NodeLease } from '../../db/postgres/node-lease.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import {
   apiKeys,

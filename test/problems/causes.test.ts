@@ -23,7 +23,7 @@ import {
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { PaymentProviderFailed } from '../../src/payments/provider.ts';
 import { causesOf, ThreadFailed, threadFailure } from '../../src/problems/causes.ts';
-import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
+import { ModelUnavailable } from '../../src/served-models/model-answerer.ts';
 import { NestedTransaction } from '../../src/store/store.ts';
 import { inTime, TookTooLong } from '../../src/time/in-time.ts';
 import { PruneRefused } from '../../src/usage/prune-refused.ts';

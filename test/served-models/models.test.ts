@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type DecisionInput, type DecisionPlanner, openPlanner, WeightsError } from '../../native/engine.ts';
 import type { DecisionModelEntry } from '../../src/catalog/catalog.ts';
 import type { Problem } from '../../src/problems/problems.ts';
-import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
+import { ModelUnavailable } from '../../src/served-models/model-answerer.ts';
 import { Models, type ModelsOptions } from '../../src/served-models/models.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';

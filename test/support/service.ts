@@ -20,8 +20,8 @@ import type { Metrics } from '../../src/observability/metrics.ts';
 import type { Tracing } from '../../src/observability/tracing.ts';
 import { creditByHand } from '../../src/payments/credit.ts';
 import type { PaymentProvider } from '../../src/payments/provider.ts';
-import type { ModelLifecycle } from '../../src/served-models/lifecycle.ts';
-import type { LifecycleState } from '../../src/served-models/model-life.ts';
+import type { EngineLifecycle } from '../../src/served-models/engine-lifecycle.ts';
+import type { LifecycleState } from '../../src/served-models/model-answerer.ts';
 import { openService, type Service, type ServiceParts } from '../../src/service.ts';
 import type { Database } from '../../src/store/database.ts';
 import { MovableClock } from './clock.ts';
@@ -270,7 +270,7 @@ export async function untilReady(service: Service): Promise<void> {
 }
 
 /** The life of a model of the catalog. */
-export function lifecycleOf({ services: { models } }: Service, id = 'decision-1'): ModelLifecycle {
+export function lifecycleOf({ services: { models } }: Service, id = 'decision-1'): EngineLifecycle {
   const lifecycle = models.lifecycle(id);
   if (lifecycle === undefined) throw new Error(`${id} is not served`);
   return lifecycle;

@@ -9,7 +9,7 @@ import {
   openScoringPlanner,
 } from '../../native/engine.ts';
 import { verifyWeights } from '../../native/weights.ts';
-import { ModelUnavailable } from '../../src/served-models/lifecycle.ts';
+import { ModelUnavailable } from '../../src/served-models/model-answerer.ts';
 import type { UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
 import { VECTORS, vectorInput } from '../native/support/vectors.ts';

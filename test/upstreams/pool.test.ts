@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DecisionInput, PlanRejected } from '../../native/engine.ts';
 import { QueueFull } from '../../src/scheduling/model-scheduler.ts';
-import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/lifecycle.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/model-answerer.ts';
 import type { UpstreamCalibration, UpstreamPool } from '../../src/store/catalog-records.ts';
 import { UpstreamFailed } from '../../src/upstreams/upstream-failed.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';

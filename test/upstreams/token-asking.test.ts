@@ -9,7 +9,7 @@ import {
   type ScoringPlanner,
 } from '../../native/engine.ts';
 import { healthProbeInput } from '../../src/served-models/health-probe.ts';
-import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/lifecycle.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/model-answerer.ts';
 import type { UpstreamCalibration, UpstreamPool, UpstreamProtocol } from '../../src/store/catalog-records.ts';
 import { UpstreamModel, type UpstreamOptions } from '../../src/upstreams/upstream-model.ts';
 import { type TinyModel, writeTinyModel } from '../native/support/gguf.ts';

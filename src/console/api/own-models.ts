@@ -12,7 +12,7 @@ import { BODY_BYTES_MAX, readBytes } from '../../http/body-bytes.ts';
 import { writeJson } from '../../json/write-json.ts';
 import type { Question } from '../../questions/question.ts';
 import { answerDrifts } from '../../served-models/answer-drifts.ts';
-import { ModelUnavailable, ModelWarmingUp } from '../../served-models/lifecycle.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../served-models/model-answerer.ts';
 import { findTuningBase } from '../../served-models/tuning-base.ts';
 import { tuningSha256 } from '../../served-models/tunings.ts';
 import type { CatalogModel } from '../../store/catalog-records.ts';

@@ -6,7 +6,7 @@ import { connectPostgres, databasePlace, type PgConnection } from '../../db/post
 import { PostgresRows } from '../../db/postgres/copied-rows.ts';
 import { keepNodesOut, livingNodes } from '../../db/postgres/living-nodes.ts';
 import { knownMigrations, schemaVersion } from '../../db/postgres/migrate.ts';
-import { NodeLease } from '../../db/postgres/nodes.ts';
+import { NodeLease } from '../../db/postgres/node-lease.ts';
 import { PostgresBooks } from '../../db/postgres/postgres-books.ts';
 import { ledgerEntries, nodes } from '../../db/postgres/schema.ts';
 import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-database.ts';

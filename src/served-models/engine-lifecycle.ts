@@ -16,34 +16,19 @@ import type { ProblemStep } from '../problems/problems.ts';
 import type { Mode } from '../questions/question.ts';
 import { QueueTimedOut } from '../scheduling/model-scheduler.ts';
 import { unlessAborted } from '../time/pause.ts';
+import { type Schedule, scheduleByTimer } from '../time/schedule.ts';
 import { sendHealthProbe } from './health-probe.ts';
-import type {
-  AnswerOptions,
-  LifecycleState,
-  LifecycleStatus,
-  LoadFailure,
-  ModelLife,
-  TimedAnswer,
-} from './model-life.ts';
-
-/** Calls back after a delay, unless the returned function is called first. */
-export type Schedule = (callback: () => void, delay_ms: number) => () => void;
-
-/**
- * Consistent mode is still starting, or a load takes longer than a request waits (contract: 503
- * `model_warming_up`).
- */
-export class ModelWarmingUp extends Error {
-  override readonly name = 'ModelWarmingUp';
-  constructor(readonly retry_after_s: number) {
-    super('The model is warming up.');
-  }
-}
-
-/** The model could not be loaded (contract: 502 `model_unavailable`). */
-export class ModelUnavailable extends Error {
-  override readonly name = 'ModelUnavailable';
-}
+import {
+  type AnswerOptions,
+  type LifecycleState,
+  type LifecycleStatus,
+  type LoadFailure,
+  type ModelAnswerer,
+  ModelUnavailable,
+  ModelWarmingUp,
+  modelClosed,
+  type TimedAnswer,
+} from './model-answerer.ts';
 
 export interface LifecycleOptions {
   readonly openPlanner: () => Promise<DecisionPlanner>;
@@ -107,13 +92,6 @@ const SPEED_DELAY_MS = 5_000;
 /** The most engines that one request is moved to after the work of others has broken one. */
 const ENGINES_PER_REQUEST = 3;
 
-/** Schedules by timers that do not keep the process alive. */
-export const scheduleByTimer: Schedule = (callback, delay_ms) => {
-  const timer = setTimeout(callback, delay_ms);
-  timer.unref();
-  return () => clearTimeout(timer);
-};
-
 /** This engine was retired because of another request; the next one is to answer. */
 class EngineRetired extends Error {
   override readonly name = 'EngineRetired';
@@ -127,17 +105,12 @@ class EngineStuck extends Error {
   override readonly name = 'EngineStuck';
 }
 
-/** Returns the error for work on a model that is closed or closing. */
-export function modelClosed(): ModelUnavailable {
-  return new ModelUnavailable('The model has been closed.');
-}
-
 /**
- * The model's lifecycle: cold → loading → fast_ready → ready, and back to cold after an idle time or a
+ * The lifecycle of a model's engine: cold → loading → fast_ready → ready, and back to cold after an idle time or a
  * failure of the engine. The first request for a cold model loads it, once for all that wait. Its planner is
  * opened at the first use and stays until the end, so that a cold model plans as a loaded one does.
  */
-export class ModelLifecycle implements ModelLife {
+export class EngineLifecycle implements ModelAnswerer {
   readonly #openPlanner: () => Promise<DecisionPlanner>;
   #idle_unload_ms: number;
   readonly #waiting_ms: number | undefined;
@@ -190,7 +163,7 @@ export class ModelLifecycle implements ModelLife {
     return this.#speed;
   }
 
-  counts(): ReturnType<ModelLife['counts']> {
+  counts(): ReturnType<ModelAnswerer['counts']> {
     return this.#loaded?.engine.counts?.();
   }
 

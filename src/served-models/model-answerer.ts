@@ -7,6 +7,27 @@ import type {
 } from '../../native/engine.ts';
 import type { UpstreamCalibration } from '../store/catalog-records.ts';
 
+/**
+ * Consistent mode is still starting, or a load takes longer than a request waits (contract: 503
+ * `model_warming_up`).
+ */
+export class ModelWarmingUp extends Error {
+  override readonly name = 'ModelWarmingUp';
+  constructor(readonly retry_after_s: number) {
+    super('The model is warming up.');
+  }
+}
+
+/** The model could not be loaded (contract: 502 `model_unavailable`). */
+export class ModelUnavailable extends Error {
+  override readonly name = 'ModelUnavailable';
+}
+
+/** Returns the error for work on a model that is closed or closing. */
+export function modelClosed(): ModelUnavailable {
+  return new ModelUnavailable('The model has been closed.');
+}
+
 /** A model's answer to a request, before the charge. */
 export interface ModelAnswer {
   /** One list for each question, as of `DecisionEngine.evaluate`. */
@@ -63,15 +84,15 @@ export interface LifecycleStatus {
 export type LoadFailure = 'reported' | 'thrown';
 
 /** The engine or the pool of upstreams of a model of the catalog. */
-export interface ModelLife {
+export interface ModelAnswerer {
   /** Resolves once the vocabulary that `plan` needs is read. Rejects as `plan` does before it plans. */
   readyToPlan(signal?: AbortSignal): Promise<void>;
   /**
    * Plans a request, with the most tokens that it can be billed; an engine's plan has the exact number. As
-   * `ModelLifecycle.plan`.
+   * `EngineLifecycle.plan`.
    */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
-  /** Answers a plan. Loads a cold model first. Rejects as `ModelLifecycle.use` and `DecisionEngine.evaluate` do. */
+  /** Answers a plan. Loads a cold model first. Rejects as `EngineLifecycle.use` and `DecisionEngine.evaluate` do. */
   answer(plan: DecisionPlan, options: AnswerOptions): Promise<TimedAnswer>;
   status(): LifecycleStatus;
   /** Returns the engine's measured speed; undefined while it is not known, and absent for upstreams. */
@@ -85,7 +106,7 @@ export interface ModelLife {
 }
 
 /** A pool of upstreams, as the models see it. */
-export interface UpstreamLife extends ModelLife {
+export interface UpstreamAnswerer extends ModelAnswerer {
   /** Sets the members that get no new requests. */
   setDraining(addresses: readonly string[]): void;
   /** Sets the calibration of later answers, where it was fitted on the weights that gave them. */

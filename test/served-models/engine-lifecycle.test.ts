@@ -14,13 +14,9 @@ import {
 import { SerialQueue } from '../../native/evaluators/serial-queue.ts';
 import type { Mode } from '../../src/questions/question.ts';
 import { QueueTimedOut } from '../../src/scheduling/model-scheduler.ts';
-import {
-  type LifecycleOptions,
-  ModelLifecycle,
-  ModelUnavailable,
-  ModelWarmingUp,
-  type Schedule,
-} from '../../src/served-models/lifecycle.ts';
+import { EngineLifecycle, type LifecycleOptions } from '../../src/served-models/engine-lifecycle.ts';
+import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/model-answerer.ts';
+import type { Schedule } from '../../src/time/schedule.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
 import { eventually } from '../support/eventually.ts';
@@ -32,7 +28,7 @@ setDefaultTimeout(120_000);
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let path: string;
-const lifecycles: ModelLifecycle[] = [];
+const lifecycles: EngineLifecycle[] = [];
 beforeAll(async () => {
   directory = await temporaryDirectory();
   path = join(directory.path, 'tiny.gguf');
@@ -48,7 +44,7 @@ afterAll(async () => {
  * `failures` last.
  */
 interface World {
-  readonly lifecycle: ModelLifecycle;
+  readonly lifecycle: EngineLifecycle;
   readonly events: string[];
   /** The planners that were opened and closed. */
   readonly planner_events: string[];
@@ -99,7 +95,7 @@ function world(options: Times = {}, gated = false): World {
     };
   };
   const made: World = {
-    lifecycle: new ModelLifecycle({
+    lifecycle: new EngineLifecycle({
       ...options,
       schedule,
       now_ms: () => made.now_ms,
@@ -197,12 +193,12 @@ async function ask(engine: DecisionEngine, mode: Mode = 'fast'): Promise<number>
 const askFast = (engine: DecisionEngine) => ask(engine);
 
 /** Does work that breaks the engine. */
-async function breakEngine(lifecycle: ModelLifecycle): Promise<void> {
+async function breakEngine(lifecycle: EngineLifecycle): Promise<void> {
   await lifecycle.use('fast', () => Promise.reject(new EngineFailed('broken'))).catch(() => {});
 }
 
 /** Asks again until consistent mode is up. */
-async function consistentReady(lifecycle: ModelLifecycle): Promise<void> {
+async function consistentReady(lifecycle: EngineLifecycle): Promise<void> {
   while (lifecycle.status().state !== 'ready') await new Promise(setImmediate);
 }
 
@@ -224,13 +220,13 @@ describe('loading', () => {
     const problems: string[] = [];
     /** The measurements that wait for their time. */
     const due: (() => void)[] = [];
-    const expectDue = async (lifecycle: ModelLifecycle) => {
+    const expectDue = async (lifecycle: EngineLifecycle) => {
       await lifecycle.ready('fast');
       await lifecycle.consistentStarted();
       expect([due.length, lifecycle.speed()]).toEqual([1, undefined]);
     };
     const open = (around: (engine: DecisionEngine) => DecisionEngine) => {
-      const lifecycle = new ModelLifecycle({
+      const lifecycle = new EngineLifecycle({
         onProblem: (step) => problems.push(step),
         schedule: (callback, delay_ms) => {
           if (delay_ms === 5_000) due.push(callback);
@@ -484,7 +480,7 @@ describe('unloading when idle', () => {
 });
 
 describe('the time until consistent mode is ready', () => {
-  const told_s = async (lifecycle: ModelLifecycle): Promise<number> => {
+  const told_s = async (lifecycle: EngineLifecycle): Promise<number> => {
     const error: unknown = await lifecycle.ready('consistent').catch((reason: unknown) => reason);
     if (!(error instanceof ModelWarmingUp)) throw new Error('it is ready');
     return error.retry_after_s;
