@@ -31,9 +31,9 @@ interface ListedQuestion {
   readonly labels: readonly Label[];
 }
 
-/** The order of a question's options: the client's or its reverse. */
-type Order = 'forward' | 'reversed';
-const ORDERS = ['forward', 'reversed'] as const;
+/** The order of a question's options: the client's, or backward. */
+type Order = 'forward' | 'backward';
+const ORDERS = ['forward', 'backward'] as const;
 /** In consistent mode a question is read in each order, with the record and without it. */
 const CONSISTENT_READINGS = 2 * ORDERS.length;
 

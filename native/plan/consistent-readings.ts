@@ -16,7 +16,7 @@ interface QuestionReadings {
   combine(scores: readonly (readonly number[])[]): readonly number[];
 }
 
-/** Returns the mean of each option's two scores. `backward` has the options in reverse. */
+/** Returns the mean of each option's two scores. `backward` has the options backward. */
 function meanOfDirections(
   forward: readonly number[] = [],
   backward: readonly number[] = [],
@@ -24,7 +24,7 @@ function meanOfDirections(
   return forward.map((score, index) => (score + (backward.at(-1 - index) ?? Number.NaN)) / 2);
 }
 
-function backwards(question: ChoiceQuestion): ChoiceQuestion {
+function withOptionsBackward(question: ChoiceQuestion): ChoiceQuestion {
   return { ...question, options: question.options.toReversed() };
 }
 
@@ -35,7 +35,7 @@ function choiceReadings(question: ChoiceQuestion): QuestionReadings {
     .sort((left, right) => (left.option.id < right.option.id ? -1 : 1));
   const forward = { ...question, options: sorted.map(({ option }) => option) };
   return {
-    questions: [forward, backwards(forward)],
+    questions: [forward, withOptionsBackward(forward)],
     combine([one, other]) {
       const means = meanOfDirections(one, other);
       const scores = means.map(() => Number.NaN);
@@ -52,7 +52,7 @@ function noulReadings(question: NoulQuestion): QuestionReadings {
   return { questions: [question], combine: ([own = []]) => own };
 }
 
-/** Reads the levels from the lowest to the highest, and in reverse. */
+/** Reads the levels from the lowest to the highest, and backward. */
 function scoreReadings(question: ScoreQuestion): QuestionReadings {
   return {
     questions: [question, { ...question, levels: question.levels.toReversed() }],

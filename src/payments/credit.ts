@@ -49,7 +49,7 @@ function requireInRange(
   }
 }
 
-/** Returns true if a person chose to pay this. A reversed refund is a top-up too, but nobody chose it. */
+/** Returns true if a person chose to pay this. The reversal of a refund is a top-up too, but nobody chose it. */
 function isTopUp({ kind, refunds_payment_id }: Payment): boolean {
   return kind === 'top_up' && refunds_payment_id === null;
 }
@@ -307,7 +307,7 @@ export async function completePayment({ records, clock }: Transaction, payment: 
   return { ...payment, ...settled };
 }
 
-/** Returns the time of the payment whose refund is reversed; for any other, now. */
+/** Returns the time of the payment of which a reversal brings a refund back; for any other, now. */
 async function paidAt_ms(
   { payments }: Pick<Records, 'payments'>,
   { refunds_payment_id }: Payment,

@@ -99,7 +99,7 @@ function readCompleted(data: unknown, product_id: string): PaymentEvent {
 
 /**
  * Reads an adjustment. An approved refund or a chargeback returns money to the customer, and a chargeback's
- * reversal brings it back; each is an adjustment of its own. A chargeback marked as reversed adds nothing to
+ * reversal brings it back; each is an adjustment of its own. A chargeback marked `reversed` adds nothing to
  * its reversal.
  */
 function readAdjustment(data: unknown): PaymentEvent {

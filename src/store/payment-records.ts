@@ -11,7 +11,7 @@ export interface Payment {
   readonly provider: string;
   /** The provider's own id of the payment or refund. */
   readonly external_id: string;
-  /** A reversed refund is a top-up. */
+  /** The reversal of a refund is a top-up. */
   readonly kind: PaymentKind;
   readonly amount_micros: number;
   readonly status: PaymentStatus;

@@ -12,7 +12,7 @@ export interface ShiftPart {
 /** Without labels, the shift is about one unit of a score, and the scale within a half of 1. */
 const SHIFT_PENALTY = 1;
 const SCALE_PENALTY = 4;
-/** A correction may weaken the model's scores, but not reverse them. */
+/** A correction may weaken the model's scores, but not turn their order around. */
 const SCALE_MIN = 0.05;
 
 /** Returns the scores by class after the shift. */

@@ -149,9 +149,9 @@ describe('tds eval', () => {
       ...['eval', EXAMPLE, '--model', model, '--output', 'whole', '--mode', 'consistent', '--json'],
     );
     const { stability } = JSON.parse(stdout);
-    const reversed = stability.find(({ probe }: { probe: string }) => probe === 'options_reversed');
-    expect(reversed).toMatchObject({ flip_rate: 0, mean_change: expect.closeTo(0, 9) });
-    expect(reversed.questions).toBeGreaterThan(5);
+    const backward = stability.find(({ probe }: { probe: string }) => probe === 'options_reversed');
+    expect(backward).toMatchObject({ flip_rate: 0, mean_change: expect.closeTo(0, 9) });
+    expect(backward.questions).toBeGreaterThan(5);
   });
 
   test('--limit draws that many records', async () => {

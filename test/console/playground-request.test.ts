@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import {
   askedQuestions,
+  backward,
   isOther,
   largestChange,
-  reversed,
   shownAnswer,
 } from '../../src/console/pages/playground/asked.ts';
 import {
@@ -110,8 +110,8 @@ describe('the form and its JSON say the same', () => {
     };
     const body = bodyOf({ record: { kind: 'text', text: '' }, questions: [question] }, ASKING);
     expect(writeJson(body)).toContain('{"10":null,"2":null,"a":null}');
-    expect(writeJson(reversed(body))).toContain('{"a":null,"2":null,"10":null}');
-    expect(writeJson(reversed(reversed(body)))).toBe(writeJson(body));
+    expect(writeJson(backward(body))).toContain('{"a":null,"2":null,"10":null}');
+    expect(writeJson(backward(backward(body)))).toBe(writeJson(body));
   });
 
   test.each([
@@ -220,7 +220,7 @@ describe('answers beside each other', () => {
   if (score === undefined || noul === undefined) throw new Error('no question');
   const legend = { '0': '', '1': '', '2': '' };
 
-  test('levels that were sent reversed are counted back', () => {
+  test('levels that were sent backward are counted back', () => {
     const answer = { type: 'score' as const, legend, confidence: 0.7 };
     const a = shownAnswer(
       score,

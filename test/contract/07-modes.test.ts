@@ -102,11 +102,11 @@ describe('Modes', () => {
   for (const mode of ['fast', 'consistent']) {
     test(`other questions in the request never change an answer: ${mode}`, async () => {
       const together = await decide(mode, ALL_TYPES);
-      const reversed = await decide(mode, Object.fromEntries(QUESTIONS.toReversed()));
+      const in_other_order = await decide(mode, Object.fromEntries(QUESTIONS.toReversed()));
       for (const [id, question] of QUESTIONS) {
         const alone = await decide(mode, { [id]: question });
         expect(numberOf(together, id)).toBeCloseTo(numberOf(alone, id), 3);
-        expect(numberOf(reversed, id)).toBeCloseTo(numberOf(alone, id), 3);
+        expect(numberOf(in_other_order, id)).toBeCloseTo(numberOf(alone, id), 3);
       }
     });
   }

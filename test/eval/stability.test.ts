@@ -26,9 +26,9 @@ const CASE = parseCase(
 describe('a probe', () => {
   test('asks about questions of the case, and changes what its name says', () => {
     const originals = CASE.questions.map(({ question }) => question);
-    const reversed = probed('options_reversed', CASE);
-    expect(reversed?.asked).toEqual([1]);
-    expect(reversed?.questions).toEqual([
+    const backward = probed('options_reversed', CASE);
+    expect(backward?.asked).toEqual([1]);
+    expect(backward?.questions).toEqual([
       {
         type: 'choice',
         instructions: 'When?',

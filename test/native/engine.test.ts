@@ -159,8 +159,8 @@ describe.each([
           const together = await scoresOf(engine, { state, questions, mode });
           expect(together.map((scores) => scores.length)).toEqual(questions.map(scoreCount));
           expect(together.flat().every(Number.isFinite)).toBe(true);
-          const reversed = await scoresOf(engine, { state, questions: questions.toReversed(), mode });
-          expect(reversed.toReversed()).toEqual([...together]);
+          const in_other_order = await scoresOf(engine, { state, questions: questions.toReversed(), mode });
+          expect(in_other_order.toReversed()).toEqual([...together]);
           for (const [index, one] of questions.entries()) {
             const [alone] = await scoresOf(engine, { state, questions: [one], mode });
             expect(alone).toEqual([...(together[index] ?? [])]);

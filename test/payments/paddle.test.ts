@@ -226,7 +226,7 @@ describe('genuine calls', () => {
     expect((await balances()).credit_micros).toBe(5 * DOLLAR);
   });
 
-  test('a partly reversed chargeback counts also when a later refund came before it', async () => {
+  test('the reversal of a part of a chargeback counts also when a later refund came before it', async () => {
     await send(sign(COMPLETED));
     await send(sign(adjustment('adjustment.created', { id: 'adj_3', cents: '700' })));
     const chargeback = adjustment('adjustment.created', { id: 'adj_1', action: 'chargeback', cents: '2000' });
@@ -291,7 +291,7 @@ describe('genuine calls', () => {
     ['a refund that Paddle rejected', adjustment('adjustment.updated', { status: 'rejected' })],
     ['the warning of a chargeback', adjustment('adjustment.created', { action: 'chargeback_warning' })],
     [
-      'a chargeback marked as reversed',
+      'a chargeback marked `reversed`',
       adjustment('adjustment.updated', { action: 'chargeback', status: 'reversed' }),
     ],
     ['a credit to a balance at Paddle', adjustment('adjustment.created', { action: 'credit' })],

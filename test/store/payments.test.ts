@@ -216,7 +216,7 @@ describe.each(DATABASES)('payments in $name', ({ open }) => {
   test('the refunds and reversals of a payment are listed in the order in which they came', async () => {
     const refunded = { kind: 'refunded', external_id: 'adj_1', outcome: 'waiting' } as const;
     await keep(
-      event('reversed', { ...refunded, kind: 'refund_reversed', received_at_ms: 1_001 }),
+      event('reversal', { ...refunded, kind: 'refund_reversed', received_at_ms: 1_001 }),
       ...SHUFFLED.map((id) => event(id, refunded)),
       event('applied', { ...refunded, outcome: 'applied' }),
       event('of another', { ...refunded, payment_external_id: 'txn_2' }),
@@ -224,7 +224,7 @@ describe.each(DATABASES)('payments in $name', ({ open }) => {
       event('completed', { outcome: 'waiting' }),
     );
     const found = await payments.returnEvents('paddle', 'txn_1', 'waiting');
-    expect(eventIds(found)).toEqual([...BYTEWISE, 'reversed']);
+    expect(eventIds(found)).toEqual([...BYTEWISE, 'reversal']);
   });
 
   test('whether there is an event about this very thing depends on all that identifies it', async () => {

@@ -36,7 +36,7 @@ export function AnswerCard({
 }) {
   const [shows_all, setShowsAll] = useState(false);
   const count = question.labels.length;
-  // A yes/no question has no order, so its reversed answers are omitted.
+  // A yes/no question has no order, so its backward answers are omitted.
   const shown = columns.filter(({ order }) => count > 0 || order === 'as_written');
   const [first] = shown;
   return (

@@ -4,7 +4,7 @@ import type { DecisionResponse } from '../../api/playground.ts';
 import { MODE_NAMES } from '../mode-options.ts';
 import { isProbability } from './draft.ts';
 
-/** The order of a request's options. */
+/** The order of a request's options, in the words of runs that browsers keep: `reversed` is backward. */
 export type Order = 'as_written' | 'reversed';
 
 interface NamedRun {
@@ -54,15 +54,15 @@ export type ShownAnswer = { readonly shares: readonly Share[] } & (
     }
 );
 
-/** Returns the body with the options of every choice and the levels of every score reversed. */
-export function reversed(body: JsonObject<JsonValue>): JsonObject<JsonValue> {
+/** Returns the body with the options of every choice and the levels of every score backward. */
+export function backward(body: JsonObject<JsonValue>): JsonObject<JsonValue> {
   const questions = body.get('questions');
   return isJsonObject(questions)
-    ? body.with('questions', new JsonObject(questions.names, questions.values.map(reversedQuestion)))
+    ? body.with('questions', new JsonObject(questions.names, questions.values.map(backwardQuestion)))
     : body;
 }
 
-function reversedQuestion(question: JsonValue): JsonValue {
+function backwardQuestion(question: JsonValue): JsonValue {
   if (!isJsonObject(question)) return question;
   const type = question.get('type');
   if (!isQuestionType(type)) return question;
@@ -129,7 +129,7 @@ function textOf(value: JsonValue): string {
 }
 
 /**
- * Returns the answer to a question of a request whose options were sent in that order. Reversed levels are
+ * Returns the answer to a question of a request whose options were sent in that order. Backward levels are
  * counted back, so that a level means the same in every column. Undefined where the answer is of another
  * type.
  */

@@ -74,7 +74,7 @@ export function ResultTabs({
                   ? null
                   : () => runs.showRecorded(bodyOf(draft, RECORDED_ASKING), recorded)
               }
-              onReverse={() => key_id !== undefined && runs.startReversed(key_id)}
+              onBackward={() => key_id !== undefined && runs.startBackward(key_id)}
               thresholdOf={thresholds.of}
               onThreshold={thresholds.set}
             />

@@ -19,7 +19,7 @@ interface ResultsProps {
   readonly is_running: boolean;
   /** Shows the recorded answers; null where there are none of this request, or it can be asked. */
   readonly onRecorded: (() => void) | null;
-  readonly onReverse: () => void;
+  readonly onBackward: () => void;
   readonly thresholdOf: (question_id: string) => number;
   readonly onThreshold: (question_id: string, threshold: number) => void;
 }
@@ -30,7 +30,7 @@ export function Results({
   comparison,
   is_running,
   onRecorded,
-  onReverse,
+  onBackward,
   thresholdOf,
   onThreshold,
 }: ResultsProps) {
@@ -64,7 +64,7 @@ export function Results({
         <header class="playground-part-head">
           <h2>Answers</h2>
           {answered.length > 0 && hasOrder(questions) && !is_recorded && (
-            <Button size="small" is_disabled={is_running} onClick={onReverse}>
+            <Button size="small" is_disabled={is_running} onClick={onBackward}>
               Rerun with options reversed
             </Button>
           )}

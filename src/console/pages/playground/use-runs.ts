@@ -5,7 +5,7 @@ import { isMode, type Mode } from '../../../questions/types-and-modes.ts';
 import type { DecisionResponse } from '../../api/playground.ts';
 import { type ApiError, api, asApiError, callWithHeaders } from '../client.ts';
 import { pause } from '../pause.ts';
-import { type AskedQuestion, askedQuestions, type Order, reversed } from './asked.ts';
+import { type AskedQuestion, askedQuestions, backward, type Order } from './asked.ts';
 
 /** One request of a comparison, and its outcome. */
 export interface Run {
@@ -41,7 +41,7 @@ export type KeptOutcome = Pick<Run, 'model' | 'mode' | 'order'> & Answered;
 
 /** A request, and its answers so far. */
 export interface Comparison {
-  /** The body as it was written: each run names its model and mode, and may reverse the options. */
+  /** The body as it was written: each run names its model and mode, and may have the options backward. */
   readonly body: JsonObject<JsonValue>;
   readonly questions: readonly AskedQuestion[];
   readonly runs: readonly Run[];
@@ -54,8 +54,8 @@ export interface Runs {
   readonly is_running: boolean;
   /** Asks these models in these modes, one after the other, so that each has its own latency. */
   readonly start: (key_id: string, body: JsonObject<JsonValue>, asked: Asked) => void;
-  /** Asks the same again with the options reversed, of every model and mode that answered. */
-  readonly startReversed: (key_id: string) => void;
+  /** Asks the same again with the options backward, of every model and mode that answered. */
+  readonly startBackward: (key_id: string) => void;
   /** Shows recorded answers to a body, in fast mode. */
   readonly showRecorded: (body: JsonObject<JsonValue>, decision: DecisionResponse) => void;
   /** Shows a comparison that was kept. */
@@ -101,7 +101,7 @@ export function useRuns(
         tell({ state: 'aborted' });
         continue;
       }
-      const ordered = order === 'reversed' ? reversed(asked.body) : asked.body;
+      const ordered = order === 'reversed' ? backward(asked.body) : asked.body;
       const sent = runBody(ordered, { model, mode });
       const told = await askOnceMore({ organization_id, key_id, text: writeJson(sent), signal }, tell);
       // An error of the request itself is the same in every mode.
@@ -123,7 +123,7 @@ export function useRuns(
       const runs = models.flatMap((model) => modes.map((mode) => waiting({ model, mode }, 'as_written')));
       void run(key_id, { body, questions: askedQuestions(body), runs, is_recorded: false });
     },
-    startReversed: (key_id) => {
+    startBackward: (key_id) => {
       if (comparison === undefined) return;
       const as_written = comparison.runs.filter(({ order }) => order === 'as_written');
       const answered = as_written.filter(({ outcome }) => outcome.state === 'answered');
