@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { GgmlType } from 'node-llama-cpp';
 import { excerpt } from '../src/errors/error-message.ts';
 import { WeightsError } from './errors.ts';
-import { readHeader } from './gguf.ts';
 import type { TensorFacts } from './gguf-file.ts';
+import { readHeader } from './model-facts.ts';
 import type { Weights } from './weights.ts';
 
 /** ggml's AMX kernels give wrong products for a matrix with fewer columns than this. */

@@ -2,7 +2,7 @@ import { errorMessage, excerpt } from '../src/errors/error-message.ts';
 import type { DecisionEngine, ScoringPlanner } from './decision-engine.ts';
 import { WeightsError } from './errors.ts';
 import { byWantedEvaluator } from './evaluators/evaluators.ts';
-import { type ModelFacts, readHeader, readModelFacts } from './gguf.ts';
+import { type ModelFacts, readHeader, readModelFacts } from './model-facts.ts';
 import { type CheckedModel, ModelPlanner } from './model-planner.ts';
 import type { ModelTokenizer } from './model-tokenizer.ts';
 import type { ExpectedModel, OpenOptions } from './open-options.ts';

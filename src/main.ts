@@ -1,6 +1,6 @@
 #!/usr/bin/env bun
 import { forbidCoreDumps } from './cli/core-dumps.ts';
-import { beEndedFirst } from './cli/ended-first.ts';
+import { beEndedFirst } from './cli/oom-score.ts';
 import { createProgram, runCommandLine } from './cli/program.ts';
 import { WEIGHTS_TRIAL } from './cli/weights-trial.ts';
 import { systemErrorCode } from './errors/system-error-code.ts';

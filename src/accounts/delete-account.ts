@@ -6,8 +6,8 @@ import { removeAllOwnModels } from '../catalog/own-models.ts';
 import type { Organization } from '../store/account-records.ts';
 import type { Records } from '../store/store.ts';
 import { monthOf } from '../time/month.ts';
-import { revokeInvitationsOf } from './inviters.ts';
 import { archiveWithKeys } from './projects.ts';
+import { revokeInvitationsOf } from './revoke-invitations.ts';
 
 /** The replacements of personal names. */
 const DELETED_USER_NAME = 'Deleted user';

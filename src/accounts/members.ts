@@ -6,7 +6,7 @@ import { recordAct } from '../audit-log/record.ts';
 import { mayTouchRole, type Role } from '../contract/roles.ts';
 import type { Member, MemberRef } from '../store/account-records.ts';
 import type { Records } from '../store/store.ts';
-import { revokeInvitationsOf } from './inviters.ts';
+import { revokeInvitationsOf } from './revoke-invitations.ts';
 
 type Accounts = Pick<Records, 'accounts'>;
 

@@ -1,12 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { wholeNumberBetween } from '../config/setting.ts';
-import { htmlReport } from '../eval/html.ts';
 import { seededRandom } from '../eval/random.ts';
 import { readCases } from '../eval/read-cases.ts';
 import { type EvalReport, evalReport } from '../eval/report.ts';
-import { drawCases } from '../eval/run.ts';
-import { servedScores } from '../eval/served-scores.ts';
+import { htmlReport } from '../eval/report-html.ts';
 import {
   ABSTAINING_TITLE,
   abstainingTable,
@@ -15,7 +13,9 @@ import {
   summaryLines,
   type Table,
   typeTable,
-} from '../eval/text.ts';
+} from '../eval/report-text.ts';
+import { drawCases } from '../eval/run.ts';
+import { servedScores } from '../eval/served-scores.ts';
 import { openScores, workspacePath } from '../eval/workspace.ts';
 import { MODES, type Mode, type Question } from '../questions/question.ts';
 import { systemClock } from '../time/clock.ts';

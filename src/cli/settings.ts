@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { contradiction } from '../config/combinations.ts';
 import { type ConfigFile, DEFAULT_CONFIG_FILE, readConfigFile, wrongText } from '../config/config-file.ts';
+import { ConfigurationRefused } from '../config/configuration-refused.ts';
 import {
   CONFIG_VARIABLE,
   type Effective,
@@ -8,7 +9,6 @@ import {
   shadowedSettings,
   unknownVariables,
 } from '../config/effective.ts';
-import { ConfigurationRefused } from '../config/refused.ts';
 import { type Setting, SWITCH } from '../config/setting.ts';
 import { type SettingName, settingOf } from '../config/settings.ts';
 import { WrongSettings } from './command-failed.ts';

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 import { InvalidArgumentError } from 'commander';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { OTHERS_WRITE, ROOT_USER_ID } from '../files/file-permissions.ts';
-import { ConfigurationRefused } from './refused.ts';
+import { ConfigurationRefused } from './configuration-refused.ts';
 import type { Setting } from './setting.ts';
 import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
 import { parseToml, type TomlEntry, TomlError } from './toml.ts';

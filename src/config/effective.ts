@@ -1,5 +1,5 @@
 import { type ConfigFile, wrongText } from './config-file.ts';
-import { ConfigurationRefused } from './refused.ts';
+import { ConfigurationRefused } from './configuration-refused.ts';
 import { publicText, type Setting } from './setting.ts';
 import { SETTING_NAMES, type SettingName, settingOf } from './settings.ts';
 

@@ -2,11 +2,17 @@ import type { Calibration } from '../../native/engine.ts';
 import { QUESTION_TYPES, type QuestionType } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { predictionOf, type ScoredQuestion } from './collect.ts';
-import { assignFolds, type FoldBy, fitTemperatures, outOfFoldTemperatures, QUESTIONS_MIN } from './fit.ts';
 import { brier, expectedCalibrationError, negativeLogLikelihood } from './metrics.ts';
 import type { Prediction } from './predictions.ts';
 import { type Random, shuffled } from './random.ts';
-import { number, type Table } from './text.ts';
+import { number, type Table } from './report-text.ts';
+import {
+  assignFolds,
+  type FoldBy,
+  fitTemperatures,
+  outOfFoldTemperatures,
+  QUESTIONS_MIN,
+} from './temperature-fit.ts';
 
 /** Measures of how well probabilities match the outcomes. */
 interface CalibrationMeasures {

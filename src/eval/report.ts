@@ -3,7 +3,6 @@ import { type Abstaining, abstaining } from './abstaining.ts';
 import { type Estimates, estimateMetrics, quantile } from './bootstrap.ts';
 import type { EvalCase } from './cases.ts';
 import { answerPairs, predictionOf, type ScoredQuestion, scoredQuestions } from './collect.ts';
-import { assignFolds, type FoldBy } from './fit.ts';
 import type { MeasuredFacts } from './measured-model.ts';
 import { accuracy, type ReliabilityBin, reliabilityBins } from './metrics.ts';
 import type { Prediction } from './predictions.ts';
@@ -12,6 +11,7 @@ import { seededRandom, shuffled } from './random.ts';
 import type { ScoreFile } from './score-file.ts';
 import type { ServedScores } from './served-scores.ts';
 import { type Steadiness, steadiness } from './stability.ts';
+import { assignFolds, type FoldBy } from './temperature-fit.ts';
 
 /** A question type, over all sets (`source` is null) or in one. */
 export interface GroupResult {

@@ -5,7 +5,6 @@ import { type Mode, QUESTION_TYPES, type Question, scoreCount } from '../questio
 import type { TypeTemperatures } from '../questions/temperatures.ts';
 import { VECTOR_CLASSES_MAX, VECTOR_LABELS_MIN } from '../tuning/choose-correction.ts';
 import { partsOf } from '../tuning/correction.ts';
-import { identityOf } from '../tuning/question-identity.ts';
 import {
   fitsOf,
   LABELS_MIN,
@@ -14,14 +13,15 @@ import {
   labelledQuestions,
   type TunedQuestion,
   tuneQuestions,
-} from '../tuning/tune.ts';
+} from '../tuning/fit-corrections.ts';
+import { identityOf } from '../tuning/question-identity.ts';
 import { entriesOf, temperatureOf } from '../tuning/tuning-entries.ts';
 import type { TuningEntry } from '../tuning/tuning-file.ts';
 import type { EvalCase } from './cases.ts';
 import { type Random, shuffled } from './random.ts';
+import { number, type Table } from './report-text.ts';
 import type { ScoreFile } from './score-file.ts';
 import { readStates } from './stored-states.ts';
-import { number, type Table } from './text.ts';
 
 /** The labels of the cases in one mode, by question. */
 export interface ModeLabels {

@@ -1,6 +1,6 @@
 import type { Mode, Question } from '../questions/question.ts';
 import { type TypeTemperatures, temperatureFor } from '../questions/temperatures.ts';
-import type { TunedQuestion } from './tune.ts';
+import type { TunedQuestion } from './fit-corrections.ts';
 import type { TuningEntry } from './tuning-file.ts';
 
 /**

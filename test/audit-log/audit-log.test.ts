@@ -50,7 +50,7 @@ import {
 } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../../src/payments/resolve-event.ts';
-import { Reloads } from '../../src/served-models/reloads.ts';
+import { Reloads } from '../../src/served-models/console-reloads.ts';
 import { addEveryone, EVERYONE, newUser, outcome, type Who } from '../accounts/everyone.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';

@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { readConfigFile, whyUntrusted } from '../../src/config/config-file.ts';
+import { ConfigurationRefused } from '../../src/config/configuration-refused.ts';
 import { effectiveSettings, unknownVariables } from '../../src/config/effective.ts';
-import { ConfigurationRefused } from '../../src/config/refused.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 

@@ -1,6 +1,6 @@
 import type { ScoredQuestion } from '../../src/eval/collect.ts';
-import { QUESTIONS_MIN } from '../../src/eval/fit.ts';
 import type { Prediction } from '../../src/eval/predictions.ts';
+import { QUESTIONS_MIN } from '../../src/eval/temperature-fit.ts';
 
 const NOULS_PER_CASE = 10;
 /** Cases with as many yes/no questions as a temperature needs. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
 import { type DecisionEngine, type DecisionPlan, EMBEDDED_WEIGHTS } from '../../native/engine.ts';
-import { readModelFacts } from '../../native/gguf.ts';
+import { readModelFacts } from '../../native/model-facts.ts';
 import { engineInput } from '../../src/decisions/answer-request.ts';
 import { parseDecisionRequest } from '../../src/decisions/request.ts';
 import { Refusal } from '../../src/errors/errors.ts';

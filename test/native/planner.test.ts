@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { type DecisionPlanner, openPlanner } from '../../native/engine.ts';
 import { EngineFailed, WeightsError } from '../../native/errors.ts';
-import { readModelFacts } from '../../native/gguf.ts';
+import { readModelFacts } from '../../native/model-facts.ts';
 import type { ModelTokenizer } from '../../native/model-tokenizer.ts';
 import { codesV1 } from '../../native/plan/codes-v1.ts';
 import { withConsistentReadings } from '../../native/plan/consistent-readings.ts';

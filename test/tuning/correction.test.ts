@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { seededRandom } from '../../src/eval/random.ts';
 import { correctedScores, fitCorrection } from '../../src/tuning/correction.ts';
-import { labelledQuestions } from '../../src/tuning/tune.ts';
+import { labelledQuestions } from '../../src/tuning/fit-corrections.ts';
 import { syntheticAnswers, TOPICS } from './support.ts';
 
 test('a fit that begins where one of another penalty ended brings the same correction', () => {

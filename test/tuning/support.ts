@@ -2,7 +2,7 @@ import type { Random } from '../../src/eval/random.ts';
 import { shuffled } from '../../src/eval/random.ts';
 import type { ChoiceQuestion } from '../../src/questions/choice.ts';
 import { softmax } from '../../src/questions/probabilities.ts';
-import type { LabelledAnswer } from '../../src/tuning/tune.ts';
+import type { LabelledAnswer } from '../../src/tuning/fit-corrections.ts';
 import { VECTOR_SIZE } from '../../src/tuning/vector-part.ts';
 
 /** A choice between options of these ids. */

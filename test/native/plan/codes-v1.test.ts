@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { PlanRejected } from '../../../native/errors.ts';
-import type { ModelFacts } from '../../../native/gguf.ts';
+import type { ModelFacts } from '../../../native/model-facts.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { codesV1 } from '../../../native/plan/codes-v1.ts';
 import { findLabels } from '../../../native/plan/labels.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import fc from 'fast-check';
-import type { ModelFacts } from '../../../native/gguf.ts';
+import type { ModelFacts } from '../../../native/model-facts.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { markersV1 } from '../../../native/plan/markers-v1.ts';
 import { planPositions, planTokens } from '../../../native/plan/plan.ts';

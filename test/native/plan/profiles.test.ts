@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { readModelFacts } from '../../../native/gguf.ts';
+import { readModelFacts } from '../../../native/model-facts.ts';
 import { CODES_V1 } from '../../../native/plan/codes-v1.ts';
 import { MARKERS_V1, MARKERS_V1_TOKENS } from '../../../native/plan/markers-v1.ts';
 import { profileFor } from '../../../native/plan/profiles.ts';

@@ -1,7 +1,7 @@
 import { llamaBackend } from '../../../native/evaluators/llama/backend.ts';
 import type { LlamaEvaluator } from '../../../native/evaluators/llama/llama-evaluator.ts';
 import { loadLlamaEvaluator, loadLlamaTokenizer } from '../../../native/evaluators/llama/load-model.ts';
-import { type ModelFacts, readModelFacts } from '../../../native/gguf.ts';
+import { type ModelFacts, readModelFacts } from '../../../native/model-facts.ts';
 import type { ModelTokenizer } from '../../../native/model-tokenizer.ts';
 import { verifyWeights } from '../../../native/weights.ts';
 import type { TinyModel, TinyShape } from './gguf.ts';

@@ -5,7 +5,6 @@ import { type Mode, parseQuestion } from '../../../questions/question.ts';
 import { InvalidCriteria } from '../../../questions/question-fields.ts';
 import type { AnswerMeasures } from '../../../tuning/choose-correction.ts';
 import { partsOf } from '../../../tuning/correction.ts';
-import { engineScores, identityOf } from '../../../tuning/question-identity.ts';
 import {
   fitsOf,
   type LabelledAnswer,
@@ -13,7 +12,8 @@ import {
   type NotFitted,
   type TunedQuestion,
   tuneQuestions,
-} from '../../../tuning/tune.ts';
+} from '../../../tuning/fit-corrections.ts';
+import { engineScores, identityOf } from '../../../tuning/question-identity.ts';
 import { entriesOf } from '../../../tuning/tuning-entries.ts';
 import { writeTuning } from '../../../tuning/tuning-file.ts';
 import { PROBABILITY_MIN } from './evaluated.ts';

@@ -2,8 +2,13 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { fitCalibration, fitTable } from '../../src/eval/calibration-fit.ts';
 import type { ScoredQuestion } from '../../src/eval/collect.ts';
-import { assignFolds, fitTemperature, fitTemperatures, outOfFoldTemperatures } from '../../src/eval/fit.ts';
 import { type Random, seededRandom } from '../../src/eval/random.ts';
+import {
+  assignFolds,
+  fitTemperature,
+  fitTemperatures,
+  outOfFoldTemperatures,
+} from '../../src/eval/temperature-fit.ts';
 import { softmax } from '../../src/questions/probabilities.ts';
 import { scoredChoice } from './support.ts';
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { auditLogEntries } from '../../db/sqlite/schema.ts';
 import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
-import { Reloads } from '../../src/served-models/reloads.ts';
+import { Reloads } from '../../src/served-models/console-reloads.ts';
 import { outcome } from '../accounts/everyone.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';

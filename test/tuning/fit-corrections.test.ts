@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type Random, seededRandom, shuffled } from '../../src/eval/random.ts';
 import type { ChosenCorrection } from '../../src/tuning/choose-correction.ts';
 import { correctedScores } from '../../src/tuning/correction.ts';
-import { type LabelledAnswer, labelledQuestions, tuneQuestions } from '../../src/tuning/tune.ts';
+import { type LabelledAnswer, labelledQuestions, tuneQuestions } from '../../src/tuning/fit-corrections.ts';
 import { choiceOf, syntheticAnswers, TOPICS } from './support.ts';
 
 const KEY = [1, 2] as const;

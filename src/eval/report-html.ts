@@ -9,7 +9,7 @@ import {
   summaryLines,
   type Table,
   typeTable,
-} from './text.ts';
+} from './report-text.ts';
 
 const STYLE = `
 body{font:14px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:84rem;padding:0 1rem;color:#1b1f24;background:#fff}
