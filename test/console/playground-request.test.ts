@@ -220,6 +220,17 @@ describe('answers beside each other', () => {
   if (score === undefined || noul === undefined) throw new Error('no question');
   const legend = { '0': '', '1': '', '2': '' };
 
+  test('the names of options in an answer are the ids of a choice, the indexes of levels, and none of a yes/no question', () => {
+    const [choice] = askedQuestions(
+      bodyOfText('{"questions": {"c": {"type": "choice", "criteria": {"b": "", "a": ""}}}}'),
+    );
+    expect([choice, score, noul].map((question) => question?.classes)).toEqual([
+      ['b', 'a'],
+      ['0', '1', '2'],
+      [],
+    ]);
+  });
+
   test('levels that were sent backward are counted back', () => {
     const answer = { type: 'score' as const, legend, confidence: 0.7 };
     const a = shownAnswer(

@@ -32,6 +32,7 @@ test('whatever else a question says changes the key', () => {
     noul,
     { ...noul, instructions: 'Is it so?' },
     { ...noul, yes: undefined, no: 'it is' },
+    { ...noul, no: 'it is not' },
     score,
     { ...score, levels: ['high', 'low'] },
     choice,
