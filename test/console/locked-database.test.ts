@@ -9,7 +9,7 @@ setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 let made: TestConsole;
 beforeAll(async () => {
-  made = await startTestConsole({ writes: { lock_deadline_ms: 50 } });
+  made = await startTestConsole({ writes: { lock_deadline_ms: 200 } });
 });
 afterAll(() => made.close());
 

@@ -134,7 +134,7 @@ describe('not ready, and ready again', () => {
   });
 
   test('a database that another process keeps locked for longer than writes wait', async () => {
-    await start({ writes: { lock_deadline_ms: 20 } });
+    await start({ writes: { lock_deadline_ms: 200 } });
     const lock = await holdWriteLock(service.directory);
     expect(await readyz()).toEqual(lacking('database'));
     await lock.release();

@@ -515,7 +515,7 @@ describe.skipIf(isPostgresMissing())('a node', () => {
     const observer = await database.connect();
     const [account = accountNumber(0)] = await addAccounts(observer, 1);
     const away = { ...NEVER_RENEWED, lease_ms: 0 };
-    await using node = await LedgerNode.start(database.url, 'proc_away', away, { deadline_ms: 500 });
+    await using node = await LedgerNode.start(database.url, 'proc_away', away, { deadline_ms: 3_000 });
     const asked = { ...account, amount_micros: HELD_MICROS, at_ms: Date.now() };
     const answer = await node.books.hold({ ...asked, request_id: 'req_1' });
     if (!answer.held) throw new Error(answer.refusal);
