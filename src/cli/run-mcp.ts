@@ -7,11 +7,11 @@ import { SERVICE_URL, type Values } from '../config/settings.ts';
 import { ErrorResponseSchema } from '../http/schemas.ts';
 import { isJsonObject, type JsonValue, jsonValueOf } from '../json/json-value.ts';
 import { JsonError, readJson } from '../json/read-json.ts';
+import { textLines } from '../json/text-lines.ts';
 import { writeJson } from '../json/write-json.ts';
 import { ARGUMENTS_LEVEL, argumentsOf, withArguments } from '../mcp/message.ts';
 import { toolServer } from '../mcp/tool-server.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
-import { textLines } from './batch/text-lines.ts';
 import { CommandFailed } from './command-failed.ts';
 import { jsonOrNull } from './json-body.ts';
 

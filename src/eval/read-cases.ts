@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { XzReadableStream } from 'xz-decompress';
 import { errorMessage } from '../errors/error-message.ts';
+import { allLines } from '../json/text-lines.ts';
 import { CasesError, type EvalCase, parseCase } from './cases.ts';
 
 /** A parsed cases file. */
@@ -27,23 +28,12 @@ export async function readCases(path: string): Promise<CasesFile> {
     hash.update(line).update('\n');
     cases.push(parseCase(line, line_number));
   };
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  const decode = (piece?: Uint8Array) => {
-    try {
-      return decoder.decode(piece, { stream: piece !== undefined });
-    } catch (error) {
-      throw new CasesError(`The cases ${path} are not UTF-8 after line ${line_number}: save them as UTF-8.`, {
-        cause: error,
-      });
-    }
-  };
-  let rest = '';
+  const otherText = (cause: unknown) =>
+    new CasesError(`The cases ${path} are not UTF-8 after line ${line_number}: save them as UTF-8.`, {
+      cause,
+    });
   try {
-    for await (const piece of decompressed(path)) {
-      const lines = (rest + decode(piece)).split('\n');
-      rest = lines.pop() ?? '';
-      lines.forEach(take);
-    }
+    for await (const line of allLines(decompressed(path), otherText)) take(line);
   } catch (error) {
     if (error instanceof CasesError) throw error;
     const reason = errorMessage(error);
@@ -51,7 +41,6 @@ export async function readCases(path: string): Promise<CasesFile> {
       cause: error,
     });
   }
-  take(rest + decode());
   if (cases.length === 0) throw new CasesError(`The cases ${path} have no record.`);
   return { sha256: hash.digest('hex'), cases };
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { textLines } from '../../src/cli/batch/text-lines.ts';
+import { textLines } from '../../src/json/text-lines.ts';
 import { DAY_MS, HOUR_MS } from '../../src/time/clock.ts';
 import { ReadTookTooLong } from '../../src/usage/fair-reader.ts';
 import { MovableClock } from '../support/clock.ts';

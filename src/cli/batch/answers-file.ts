@@ -16,10 +16,10 @@ import type { AnswerColumns, Cell } from '../../decisions/batch/answer-columns.t
 import { systemErrorCode } from '../../errors/system-error-code.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { readJsonOr } from '../../json/read-json.ts';
+import { allLines } from '../../json/text-lines.ts';
 import { writeJson } from '../../json/write-json.ts';
 import { csvLine, harmlessText } from '../../usage/csv.ts';
 import { CommandFailed } from '../command-failed.ts';
-import { allLines } from './text-lines.ts';
 
 /** Longer than any line of an answer. */
 const TAIL_BYTES = 8 * 1_048_576;

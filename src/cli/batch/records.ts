@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { Value } from '@sinclair/typebox/value';
 import { CsvError, parse } from 'csv-parse';
@@ -7,8 +8,8 @@ import { columnNames, likeliestDelimiter } from '../../decisions/batch/table.ts'
 import { systemErrorCode } from '../../errors/system-error-code.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { JsonError, readJson } from '../../json/read-json.ts';
+import { allLines, textPieces } from '../../json/text-lines.ts';
 import { CommandFailed } from '../command-failed.ts';
-import { allLines, utf8Pieces } from './text-lines.ts';
 
 /** One record of a file. */
 export interface BatchRecord {
@@ -53,10 +54,16 @@ export async function* readRecords(path: string): AsyncGenerator<BatchRecord | R
   }
 }
 
+/** Returns what makes the error for a file that is no UTF-8. */
+function otherText(path: string) {
+  return (cause: unknown) =>
+    new CommandFailed(`${path} is not a text in UTF-8: save it again as UTF-8.`, { cause });
+}
+
 async function* jsonRecords(path: string): AsyncGenerator<BatchRecord | RecordsHeader> {
   let number = 0;
   let is_first = true;
-  for await (const text of allLines(utf8Pieces(path))) {
+  for await (const text of allLines(createReadStream(path), otherText(path))) {
     number += 1;
     if (text.trim() === '') continue;
     const fail = (reason: string) => new CommandFailed(`${path}, line ${number}: ${reason}`);
@@ -89,7 +96,7 @@ function jsonOf(text: string, fail: (reason: string) => CommandFailed): JsonObje
 
 async function* csvRecords(path: string): AsyncGenerator<BatchRecord> {
   const parser = parse({ bom: true, delimiter: await delimiterOf(path), skip_empty_lines: true });
-  const file = Readable.from(utf8Pieces(path));
+  const file = Readable.from(textPieces(createReadStream(path), otherText(path)));
   file.on('error', (error) => parser.destroy(error)).pipe(parser);
   let columns: readonly string[] | null = null;
   let row = 0;
@@ -127,7 +134,7 @@ function recordOf(columns: readonly string[], cells: readonly string[], row: num
 }
 
 async function delimiterOf(path: string): Promise<string> {
-  for await (const line of allLines(utf8Pieces(path)))
+  for await (const line of allLines(createReadStream(path), otherText(path)))
     if (line.trim() !== '') return likeliestDelimiter(line);
   return likeliestDelimiter('');
 }

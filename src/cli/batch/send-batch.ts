@@ -3,10 +3,10 @@ import { whyEnded } from '../../decisions/batch/ending.ts';
 import { ErrorResponseSchema } from '../../http/schemas.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
 import { readJsonOr } from '../../json/read-json.ts';
+import { textLines } from '../../json/text-lines.ts';
 import { writeJson } from '../../json/write-json.ts';
 import { CommandFailed } from '../command-failed.ts';
 import { jsonOrNull } from '../json-body.ts';
-import { textLines } from './text-lines.ts';
 
 /** A batch that the service has refused, or ended before its last line. */
 export class BatchEnded extends Error {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { textLines } from '../../src/cli/batch/text-lines.ts';
+import { textLines } from '../../src/json/text-lines.ts';
 import { propertySeed } from '../ledger/support.ts';
 
 const piece = fc.string({ unit: fc.constantFrom('a', 'ß', '\u2028', '\r', '\n'), maxLength: 6 });
