@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { api, call } from '../client.ts';
+import { api, call, callForSecret } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { CopyButton } from '../components/copy-button.tsx';
@@ -89,7 +89,7 @@ function AddDialog({ onDone, onClose }: DialogParts) {
           fields={['code']}
           onCancel={onClose}
           onSubmit={async (values) => {
-            await call(api.account['second-factor'].confirm.post({ code: values.text('code') }));
+            await callForSecret(api.account['second-factor'].confirm.post({ code: values.text('code') }));
             setAt({ step: 'codes', codes });
           }}
         >
@@ -127,7 +127,7 @@ function RenewDialog({ onDone, onClose }: DialogParts) {
       submit="Make new codes"
       onClose={onClose}
       onPassword={async (password) => {
-        const made = await call(api.account['second-factor']['recovery-codes'].post({ password }));
+        const made = await callForSecret(api.account['second-factor']['recovery-codes'].post({ password }));
         setCodes(made.recovery_codes);
       }}
     >

@@ -1,4 +1,4 @@
-import { api, call } from '../client.ts';
+import { api, call, callForSecret } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Select } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
@@ -107,7 +107,7 @@ export function RotateKeyDialog({ organization_id, changed, has_room, onChanged,
               const { name, id: key_id } = changed;
               const overlap_ms = Number(values.exact('overlap_ms'));
               const asked = { overlap_ms, lifetime_ms: lifetimeIn(values) };
-              const { key } = await call(
+              const { key } = await callForSecret(
                 api.organizations({ organization_id }).keys({ key_id }).rotate.post(asked),
               );
               onCreate({ name, key });

@@ -1,4 +1,4 @@
-import { api, call } from '../client.ts';
+import { api, callForSecret } from '../client.ts';
 import { Select, TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
@@ -51,7 +51,7 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
         const project_id = values.exact('project_id');
         const monthly_limit_micros = enteredAmount(values.text(LIMIT_FIELD), LIMIT_FIELD);
         const asked = { project_id, name, lifetime_ms: lifetimeIn(values), monthly_limit_micros };
-        const { key } = await call(api.organizations({ organization_id }).keys.post(asked));
+        const { key } = await callForSecret(api.organizations({ organization_id }).keys.post(asked));
         onCreate({ name, key });
         await onCreated();
       }}
