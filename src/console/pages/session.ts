@@ -1,4 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { allows, type Permission } from '../../contract/roles.ts';
 import { store, stored } from './browser-storage.ts';
 import { type AnswerOf, type ApiError, api, asApiError, call, setCsrfToken } from './client.ts';
@@ -60,8 +61,20 @@ const SIGNED_IN_STORED_AS = 'tds-signed-in';
 
 /** Notes in this browser that somebody is signed in, or has signed out. A session that is lost leaves the note. */
 export function noteSignedIn(is_signed_in: boolean): void {
-  // A browser that stores nothing learns of a lost session by its cookie only.
-  store(SIGNED_IN_STORED_AS, is_signed_in ? 'true' : null);
+  // A browser that stores nothing learns of a lost session by its cookie only. The time tells other tabs each time.
+  store(SIGNED_IN_STORED_AS, is_signed_in ? String(Date.now()) : null);
+}
+
+/** Loads the session of a page that is signed out, when another tab has signed in. */
+export function useSignInElsewhere(): void {
+  useEffect(() => {
+    const follow = ({ key, newValue }: StorageEvent) => {
+      const is_sign_in = key === SIGNED_IN_STORED_AS && newValue !== null;
+      if (is_sign_in && session.value.state === 'signed_out') void loadSession();
+    };
+    addEventListener('storage', follow);
+    return () => removeEventListener('storage', follow);
+  }, []);
 }
 
 /** Loads the session. Never rejects: a failure is a state of `session`. */

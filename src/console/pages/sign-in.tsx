@@ -11,12 +11,13 @@ import { PageHeader } from './components/page-header.tsx';
 import { Skeleton } from './components/skeleton.tsx';
 import { attempt, showToast } from './components/toast.tsx';
 import { focusContent } from './focus-content.ts';
-import { loadSession, session } from './session.ts';
+import { loadSession, session, useSignInElsewhere } from './session.ts';
 import { useLeadOn } from './use-lead-on.ts';
 
 /** Sign-in with email address and password, or with a passkey, followed by the requested page. */
 export default function SignIn() {
   const is_led_on = useLeadOn();
+  useSignInElsewhere();
   const [is_waiting, setWaiting] = useState(false);
   const [unverified_email, setUnverifiedEmail] = useState<string>();
   const is_open = session.value.state === 'signed_out' && session.value.sign_up === 'open';

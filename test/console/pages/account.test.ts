@@ -312,6 +312,15 @@ describe.skipIf(program === null)('people in a real browser', () => {
       await open(page, path);
       await page.waitForURL(`${made.service.server.address}/console/o/${ruth.organization_id}/overview`);
     }
+    // A tab that is open is led on without a load, also where the browser has noted an earlier sign-in.
+    await page.context().clearCookies();
+    await open(page, '/console/account?from=here');
+    await shown(page, 'Sign in');
+    const other = await page.context().newPage();
+    await open(other, '/console/sign-in');
+    await signInAs(other, ruth.email, PASSWORD);
+    await shown(page, 'Your account');
+    expect(page.url()).toBe(`${made.service.server.address}/console/account?from=here`);
   });
 
   test('each page of sign-in reads well, and breaks no rule of its policy', async () => {

@@ -324,7 +324,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
         'tds-theme': 'system',
         'tds-keeps-work': 'off',
         'tds-organization': organization_id,
-        'tds-signed-in': 'true',
+        'tds-signed-in': expect.stringMatching(/^\d{13}$/),
       },
       { 'tds-organization': organization_id },
       null,
