@@ -66,6 +66,10 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
       })`),
     );
 
+  /** Sets the time at which a tab seems to be opened, from its next document on. */
+  const openedAt = (page: Page, time_ms: number) =>
+    page.addInitScript(`Object.defineProperty(performance, 'timeOrigin', { value: ${time_ms} })`);
+
   test('the draft outlives navigation, a reload, and a session that ended', async () => {
     const guest = await addPerson(made, { email: 'guest@example.com' });
     const path = `/console/o/${guest.organization_id}/playground`;
@@ -187,12 +191,13 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
   test('what another tab replaces is saved, once for each tab', async () => {
     await using opened = await open();
     const { page } = opened;
+    // A browser that is started opens its tabs in one second.
+    await openedAt(page, 1_700_000_000_000);
+    await page.reload();
     await record(page).fill('Of the first tab.');
     await untilKept(page, 'Of the first tab.');
-    // The tabs' drafts are named by the second in which each was opened.
-    const opened_at_s = Math.floor(Date.now() / 1_000);
-    await eventually(() => Math.floor(Date.now() / 1_000) > opened_at_s);
     const other = await page.context().newPage();
+    await openedAt(other, 1_700_000_000_001);
     await other.goto(page.url());
     await record(other).fill('Of the second tab.');
     await untilKept(other, 'Of the second tab.');
@@ -212,6 +217,27 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
     await page.getByRole('dialog').getByRole('button', { name: 'Replace' }).click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect(await record(page).inputValue()).toBe('Of the second tab again.');
+  });
+
+  test('what another tab wrote stays where it cannot be saved', async () => {
+    await using opened = await open();
+    const { page } = opened;
+    await record(page).fill('Of the first tab.');
+    await untilKept(page, 'Of the first tab.');
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await record(other).fill('Of the second tab.');
+    await untilKept(other, 'Of the second tab.');
+    await page.evaluate(`(({ prototype: stores, prototype: { put } }) => {
+      stores.put = function (...given) {
+        if (this.name !== 'requests') return put.apply(this, given);
+        globalThis.is_refused = true;
+        throw new DOMException('There is no room.', 'QuotaExceededError');
+      };
+    })(IDBObjectStore)`);
+    await record(page).fill('Of the first tab again.');
+    await eventually(() => page.evaluate<boolean>('globalThis.is_refused === true'));
+    await untilKept(page, 'Of the second tab.');
   });
 
   test('a link asks before it replaces what cannot be saved: unfinished JSON, or a browser that keeps nothing', async () => {

@@ -3,6 +3,7 @@ import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 import type { BatchSetup } from '../batch/setup.ts';
 import { store } from '../browser-storage.ts';
 import type { EvaluationSetup } from '../evaluate/setup.ts';
+import { formatMoment } from '../format.ts';
 import type { RowFile } from '../rows/row-file.ts';
 import { session } from '../session.ts';
 import type { Draft } from './draft.ts';
@@ -138,8 +139,8 @@ export async function readKeptWork(scope: string): Promise<KeptWork> {
 interface DraftWrite {
   readonly scope: string;
   readonly draft: KeptDraft;
-  /** Called with what somebody wrote in another tab and this draft replaces. */
-  readonly onReplaced: (draft: KeptDraft) => void;
+  /** Called with what somebody wrote in another tab and this draft has replaced, as it is saved now. */
+  readonly onReplaced: (saved: SavedRequest) => void;
 }
 
 /** The requests of the drafts that this tab read or wrote last, by their scopes. */
@@ -155,19 +156,39 @@ export async function keepDraft(write: DraftWrite): Promise<void> {
   while (latest !== undefined && keeps_work.value) {
     const { scope, draft, onReplaced } = latest;
     latest = undefined;
-    const earlier = await inDatabase((stored) => exchangeDraft(stored, scope, draft));
-    const is_known = [known_requests.get(scope), draft.request].includes(earlier?.request);
+    const written = await inDatabase((stored) => exchangeDraft(stored, scope, draft));
+    if (written === null) continue;
     known_requests.set(scope, draft.request);
-    if (earlier?.is_dirty === true && !is_known) onReplaced(earlier);
+    if (written.replaced !== null) onReplaced(written.replaced);
   }
   is_writing = false;
 }
 
-/** Puts a draft in place of the stored one, and resolves with that one. */
+/** Puts a draft in place of the stored one, and saves that one where another tab wrote it: both, or neither. */
 async function exchangeDraft(stored: IDBPDatabase<Stores>, scope: string, draft: KeptDraft) {
-  const { store, done } = stored.transaction('drafts', 'readwrite');
-  const [earlier] = await Promise.all([store.get(scope), store.put(draft, scope), done]);
-  return earlier;
+  const within = stored.transaction(['drafts', 'requests'], 'readwrite');
+  const drafts = within.objectStore('drafts');
+  const earlier = await drafts.get(scope);
+  const is_known = [known_requests.get(scope), draft.request].includes(earlier?.request);
+  const replaced = earlier?.is_dirty === true && !is_known ? savedDraft(scope, earlier) : null;
+  await Promise.all([
+    // First, because a transaction whose first write cannot be asked for writes nothing.
+    replaced === null ? undefined : within.objectStore('requests').put(replaced),
+    drafts.put(draft, scope),
+    within.done,
+  ]);
+  return { replaced };
+}
+
+/** Returns a draft as a saved request, once for each tab: it is named by the time at which that was opened. */
+function savedDraft(scope: string, { request = '', tab_opened_at_ms }: KeptDraft): SavedRequest {
+  const at_ms = Date.now();
+  return { scope, name: draftName(tab_opened_at_ms ?? at_ms), at_ms, body: request };
+}
+
+/** Returns the name of a draft of that time, to the millisecond: a browser may open many tabs in a second. */
+export function draftName(at_ms: number): string {
+  return `Draft of ${formatMoment(at_ms)}.${String(Math.floor(at_ms) % 1_000).padStart(3, '0')}`;
 }
 
 /** Keeps a comparison, and drops those of its scope that are too many. Never rejects. */

@@ -16,7 +16,7 @@ export function useKeptDraft(
     project_id,
     key_id,
   }: Required<Pick<KeptDraft, 'compared_model' | 'project_id' | 'key_id'>>,
-  saveReplaced: KeptWorkState['saveReplaced'],
+  onReplaced: KeptWorkState['noteSaved'],
 ): void {
   const is_kept = keeps_work.value;
   useEffect(() => {
@@ -24,11 +24,6 @@ export function useKeptDraft(
     const chosen = { model, compared_model, modes, project_id, key_id };
     const request = json ?? (body === null ? '' : writeJson(body));
     const written = { request, tab_opened_at_ms: performance.timeOrigin };
-    void keepDraft({
-      scope,
-      draft: { draft, json, is_dirty, example, ...chosen, ...written },
-      onReplaced: ({ request: replaced = '', tab_opened_at_ms }) =>
-        void saveReplaced(replaced, tab_opened_at_ms),
-    });
+    void keepDraft({ scope, draft: { draft, json, is_dirty, example, ...chosen, ...written }, onReplaced });
   }, [is_kept, scope, draft, json, is_dirty, example, model, compared_model, modes, project_id, key_id]);
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { formatMoment } from '../format.ts';
 import {
+  draftName,
   KEPT_RUNS_MAX,
   type KeptRun,
   type KeptWork,
@@ -16,8 +16,10 @@ export interface KeptWorkState extends Omit<KeptWork, 'draft'> {
   readonly addRun: (run: Pick<KeptRun, 'body' | 'outcomes'>) => Promise<void>;
   /** Resolves with false where the browser keeps nothing. */
   readonly save: (name: string, body: string) => Promise<boolean>;
-  /** Does the same with a request that another takes the place of, under a time as its name: now by default. */
-  readonly saveReplaced: (body: string, at_ms?: number) => Promise<boolean>;
+  /** Does the same with a request that another takes the place of, under the time of now as its name. */
+  readonly saveReplaced: (body: string) => Promise<boolean>;
+  /** Notes a request that is saved already. */
+  readonly noteSaved: (request: SavedRequest) => void;
   readonly remove: (request: SavedRequest) => void;
 }
 
@@ -31,13 +33,17 @@ export function useKeptWork(scope: string, read: KeptWork): KeptWorkState {
     setRuns([]);
     setRequests([]);
   }, [is_kept]);
+  const noteSaved = (request: SavedRequest) =>
+    setRequests((all) =>
+      [...all.filter(({ name }) => name !== request.name), request].toSorted((a, b) =>
+        a.name < b.name ? -1 : 1,
+      ),
+    );
   const save = async (name: string, body: string) => {
     if (!keeps_work.value) return false;
     const request = { scope, name, at_ms: Date.now(), body };
     const is_saved = await saveRequest(request);
-    setRequests((all) =>
-      [...all.filter((one) => one.name !== name), request].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    );
+    noteSaved(request);
     return is_saved;
   };
   return {
@@ -50,7 +56,8 @@ export function useKeptWork(scope: string, read: KeptWork): KeptWorkState {
       await keepRun(kept);
     },
     save,
-    saveReplaced: (body, at_ms = Date.now()) => save(`Draft of ${formatMoment(at_ms)}`, body),
+    saveReplaced: (body) => save(draftName(Date.now()), body),
+    noteSaved,
     remove: (request) => {
       setRequests((all) => all.filter(({ name }) => name !== request.name));
       void removeRequest(request);

@@ -51,7 +51,7 @@ export function Workbench({
   const [compared_model, setComparedModel] = useState(
     models.find(({ id }) => id === work.draft?.compared_model)?.id ?? '',
   );
-  useKeptDraft(scope, request, { compared_model, project_id, key_id: key_id ?? null }, kept.saveReplaced);
+  useKeptDraft(scope, request, { compared_model, project_id, key_id: key_id ?? null }, kept.noteSaved);
 
   const [view, setView] = useState<ResultView>('answers');
   const runs = useRuns(organization_id, (asked, outcomes) => {
