@@ -12,7 +12,7 @@ import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
 import { ConsoleBrowser, DESKTOP, PHONE, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
-import { visit } from './visitor.ts';
+import { comeBack, visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
@@ -293,6 +293,29 @@ describe.skipIf(program === null)('the Batch page', () => {
     await page.getByText('Drop a CSV or JSONL file here').waitFor();
     await other.reload();
     await other.getByText('2 rows, 1 column').waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test('a run at its end is told that another tab has replaced it, and its answers can be saved before they go', async () => {
+    await using opened = await open(reader);
+    const { page } = opened;
+    const beside = await page.context().newPage();
+    await beside.goto(page.url());
+    await beside.getByText('Drop a CSV or JSONL file here').waitFor();
+    await give(page, 'alpha.csv', CSV);
+    await page.getByText(NUMBER).waitFor();
+    await button(page, 'Run').click();
+    await page.getByText('All rows are done').waitFor({ state: 'attached' });
+    await give(beside, 'beta.csv', 'message\nOne\nTwo\n');
+    await beside.getByText(NUMBER).waitFor();
+    await comeBack(opened);
+    await page.getByText('was replaced in another tab').waitFor();
+    await Promise.all([
+      page.waitForEvent('dialog').then((question) => question.dismiss()),
+      page.evaluate('location.reload()'),
+    ]);
+    const [, ...rows] = parse(await downloaded(page, 'Download CSV'));
+    expect(rows).toHaveLength(ROWS);
     expect(opened.complaints).toEqual([]);
   });
 

@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { keeps_work, type Stores } from '../playground/kept-work.ts';
 import { useLeaveQuestion } from '../use-leave-question.ts';
+import { useRefresh } from '../use-refresh.ts';
 import { type KeptRowRun, RunKeeper, type RunStore } from './kept-rows.ts';
 import type { RowFile } from './row-file.ts';
 import { RowRun, type RunProgress } from './row-run.ts';
@@ -51,6 +52,11 @@ export function useRowRun<Store extends RunStore>({
   const progress = run.progress.value;
   const is_begun = progress.answered + progress.refused > 0 || progress.state !== 'stopped';
   useLeaveQuestion(is_begun && progress.kept !== 'kept');
+  // A run at its end keeps no more answers, by which it would learn that another tab has replaced it.
+  useRefresh(
+    async () => run.note(await keeper.keepAnswers(chosen.run_key, [])),
+    is_begun && progress.kept === 'kept',
+  );
 
   return {
     ...{ file, run, progress, is_begun },
