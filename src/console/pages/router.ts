@@ -45,6 +45,17 @@ export function setQuery(
   navigate(target.href, { replace });
 }
 
+/** Returns how many pages of its list this place of the browser's history has shown; a new place has shown one. */
+export function shownPages(): number {
+  const state: unknown = history.state;
+  return typeof state === 'number' ? state : 1;
+}
+
+/** Notes it, for whoever comes back. */
+export function noteShownPages(count: number): void {
+  history.replaceState(count, '');
+}
+
 /** Removes the fragment from the address, and from the browser's history. */
 export function dropFragment(): void {
   const target = new URL(address.value);

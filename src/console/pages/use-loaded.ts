@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type ApiError, asApiError } from './client.ts';
+import { noteShownPages, shownPages } from './router.ts';
 
 /** The state of a load, with everything that a page must show. */
 export interface Loaded<T> {
@@ -77,15 +78,24 @@ export interface LoadedPages<T> extends Loaded<readonly T[]> {
   readonly loadMore: (() => Promise<void>) | null;
 }
 
-/** Loads the first page of a list, and the next ones on demand. */
+/** Loads the first page of a list, and the next ones on demand. A reader who comes back sees as many as before. */
 export function useLoadedPages<T, Cursor = string>(
   load: (cursor: Cursor | null) => Promise<Page<T, Cursor>>,
   inputs: readonly unknown[],
   options: { keep_stale?: boolean } = {},
 ): LoadedPages<T> {
-  const first = useLoaded(() => load(null), inputs, options);
+  const first = useLoaded(
+    async () => {
+      const loaded: Page<T, Cursor>[] = [];
+      do loaded.push(await load(loaded.at(-1)?.next ?? null));
+      while (loaded.at(-1)?.next != null && loaded.length < shownPages());
+      return loaded;
+    },
+    inputs,
+    options,
+  );
   const [following, setFollowing] = useState<{
-    after: Page<T, Cursor> | undefined;
+    after: readonly Page<T, Cursor>[] | undefined;
     pages: readonly Page<T, Cursor>[];
   }>({
     after: undefined,
@@ -95,9 +105,9 @@ export function useLoadedPages<T, Cursor = string>(
     error: undefined,
     is_loading: false,
   });
-  // Pages after another first page are dropped.
+  // Pages after other first pages are dropped.
   const pages = following.after === first.data ? following.pages : [];
-  const all = first.data === undefined ? [] : [first.data, ...pages];
+  const all = [...(first.data ?? []), ...pages];
   const next = all.at(-1)?.next ?? null;
   return {
     data: first.data === undefined ? undefined : all.flatMap(({ items }) => items),
@@ -108,6 +118,8 @@ export function useLoadedPages<T, Cursor = string>(
       next === null
         ? null
         : async () => {
+            // Before the answer, until which the reader may have gone to another place.
+            noteShownPages(all.length + 1);
             setMore({ error: undefined, is_loading: true });
             try {
               const page = await load(next);

@@ -370,8 +370,14 @@ describe.skipIf(program === null)('the usage page', () => {
     const request = page.getByRole('region', { name: 'The request' });
     await request.getByText(ids[99] ?? '').waitFor();
     expect(await page.locator('.u-over').count()).toBe(0);
+    // A reader who comes back finds the rows that were there, and no more.
     await page.goBack();
-    await rows.nth(49).waitFor();
+    await rows.nth(99).waitFor();
+    expect(await rows.count()).toBe(100);
+    // Another view begins with its first ones.
+    await page.getByLabel('Model', { exact: true }).selectOption('decision-1');
+    await rows.nth(50).waitFor({ state: 'detached' });
+    expect(await rows.count()).toBe(50);
   });
 
   test('a request is found by its id whenever it was made, and a wrong id is said to be none', async () => {
