@@ -110,3 +110,9 @@ export async function compiledAddon(gpu: Gpu): Promise<BuiltAddon> {
   const { buildAddon } = await import('./addon/build.ts');
   return await buildAddon(gpu);
 }
+
+/** Ends what this process compiles, because it is about to end itself: models that wait for it are not opened. */
+export async function stopCompiling(): Promise<void> {
+  const { stopBuilds } = await import('./addon/build.ts');
+  stopBuilds();
+}

@@ -81,19 +81,39 @@ function linkFlags(library: LlamaLibrary): string[] {
   ];
 }
 
-/** Resolves as `work` does. Every reason of a rejection becomes `AddonUnavailable`, so that `llama` can serve. */
+/** Aborted for good when the process ends, which waits for no compiler. */
+const ending = new AbortController();
+const ended = new Promise<never>((_, reject) =>
+  ending.signal.addEventListener('abort', () => reject(new Error('The process ends.'))),
+);
+// Nothing is lost: each compiler under way rejects by it, and there may be none.
+ended.catch(() => {});
+
+/** Ends all compilers of this process, which is about to end. Builds reject, and no other evaluator is opened. */
+export function stopBuilds(): void {
+  ending.abort();
+}
+
+/**
+ * Resolves as `work` does. Every reason of a rejection becomes `AddonUnavailable`, so that `llama` can serve, but the end of
+ * the process.
+ */
 async function orUnavailable<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (cause) {
-    if (cause instanceof AddonUnavailable) throw cause;
+    if (cause instanceof AddonUnavailable || ending.signal.aborted) throw cause;
     throw new AddonUnavailable(`The addon cannot be built (${excerpt(errorMessage(cause))}).`, { cause });
   }
 }
 
 async function runCompiler(compiler: string, flags: readonly string[]): Promise<void> {
-  const run = Bun.spawn([compiler, ...flags], { stdout: 'pipe', stderr: 'pipe' });
-  const [errors, code] = await Promise.all([new Response(run.stderr).text(), run.exited]);
+  const run = Bun.spawn([compiler, ...flags], { stdout: 'pipe', stderr: 'pipe', signal: ending.signal });
+  // The processes that a compiler has begun may keep its output open.
+  const [errors, code] = await Promise.race([
+    Promise.all([new Response(run.stderr).text(), run.exited]),
+    ended,
+  ]);
   if (run.signalCode !== null) throw new Error(`The C++ compiler was ended by ${run.signalCode}`);
   if (code !== 0) throw new AddonUnavailable(`The C++ compiler failed:\n${errors.slice(0, 4000)}`);
 }

@@ -1,9 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
-import { chmod, cp, readFile, symlink } from 'node:fs/promises';
+import { chmod, cp, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundlePath, extractLlamaSources } from '../../../native/addon/llama-sources.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
+import { eventually } from '../../support/eventually.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { writeTinyModel } from '../support/gguf.ts';
 import { TINY_MARKERS } from '../support/models.ts';
@@ -91,6 +92,38 @@ test.each(COMPILERS)(
     expect(again).toEqual({ ...first, begun: all_builds });
   },
 );
+
+test('a service that is stopped while the addon is compiled ends the compiler, and does not wait for it', async () => {
+  await using directory = await temporaryDirectory();
+  await copySources(directory.path);
+  await cp(join(ROOT, 'db'), join(directory.path, 'db'), { recursive: true });
+  const model_path = join(directory.path, 'tiny.gguf');
+  await writeTinyModel(model_path, TINY_MARKERS);
+  const compiling = join(directory.path, 'compiling');
+  const PATH = join(directory.path, 'compilers');
+  // The process that the compiler begins keeps its output open, as one of g++ does.
+  await Bun.write(join(PATH, 'c++'), `#!/bin/sh\n/bin/sleep 60 &\necho $! >> ${compiling}\nwait\n`);
+  await chmod(join(PATH, 'c++'), 0o755);
+  const serve = ['serve', '--init', '--port', '0', '--gpu', 'none', '--model', model_path];
+  const child = Bun.spawn(
+    [
+      ...[process.execPath, join(directory.path, 'src', 'main.ts'), ...serve],
+      ...['--data', join(directory.path, 'data')],
+    ],
+    { env: { PATH }, stdout: 'pipe', stderr: 'pipe' },
+  );
+  const output = new Response(child.stdout).text();
+  await eventually(() => Bun.file(compiling).size > 0);
+  child.kill('SIGTERM');
+  const messages = (await output).trimEnd().split('\n');
+  expect(await child.exited).toBe(0);
+  for (const id of (await readFile(compiling, 'utf8')).trim().split('\n')) process.kill(Number(id));
+  expect(messages.map((line) => JSON.parse(line).msg)).toEqual([
+    'stopping: the start is given up',
+    'stopped',
+  ]);
+  expect(await readdir(join(directory.path, 'build', 'addon'))).toEqual([]);
+});
 
 test("llama.cpp's headers come out of node-llama-cpp's bundle whole", async () => {
   await using directory = await temporaryDirectory();
