@@ -36,7 +36,7 @@ export async function checkTuning(
   const base = await baseOf(await context.store.catalog.allModels(), header, options);
   if (base === undefined) {
     throw new CommandFailed(
-      `${path} was fitted on weights that no model of the catalog has (SHA-256 ${header.weights_sha256} by ${header.profile}): add the model first, or tune again.`,
+      `${path} was fitted on weights that no model of the catalog has (SHA-256 ${header.weights_sha256} by ${header.profile}): add the model first, give the --model of "tds serve", or tune again.`,
     );
   }
   if (base.upstreams !== null && entries.some(({ vector }) => vector !== null)) {

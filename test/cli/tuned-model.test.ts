@@ -58,7 +58,7 @@ function textFor(weights_sha256: string, profile = 'markers-v1+steady-v3'): stri
 }
 
 const noModelHas = (path: string, weights_sha256: string, profile = 'markers-v1+steady-v3') =>
-  `${path} was fitted on weights that no model of the catalog has (SHA-256 ${weights_sha256} by ${profile}): add the model first, or tune again.`;
+  `${path} was fitted on weights that no model of the catalog has (SHA-256 ${weights_sha256} by ${profile}): add the model first, give the --model of "tds serve", or tune again.`;
 const add = (...words: string[]) => command(['model', 'add', ...words, '--data', data]);
 const listed = () => commandJson(['model', 'list', '--data', data]);
 
