@@ -10,7 +10,7 @@ import { ensurePersonalOrganization } from '../../src/accounts/organizations.ts'
 import { Links } from '../../src/console/people/links.ts';
 import { printingMailer, smtpMailer } from '../../src/console/people/mail.ts';
 import { PasswordSignIn, type SignInParts } from '../../src/console/people/password-sign-in.ts';
-import type { SignIn, Visit } from '../../src/console/people/sign-in.ts';
+import type { Visit } from '../../src/console/people/sign-in.ts';
 import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import type { Problem } from '../../src/problems/problems.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -183,7 +183,7 @@ export function tokenIn(mail: ReceivedMail, page: string): string {
 
 /** Somebody who has signed up and verified their address, and is signed in nowhere. */
 export async function addUser(
-  { sign_in, smtp }: Pick<TestSignIn, 'smtp'> & { readonly sign_in: SignIn },
+  { sign_in, smtp }: Pick<TestSignIn, 'smtp'> & { readonly sign_in: PasswordSignIn },
   email = 'ada@example.com',
 ): Promise<void> {
   await sign_in.signUp(visit(), { name: 'Ada Lovelace', email, password: PASSWORD });
@@ -194,7 +194,7 @@ export async function addUser(
 
 /** The cookies of a new session. */
 export async function signedIn(
-  sign_in: SignIn,
+  sign_in: PasswordSignIn,
   email = 'ada@example.com',
   password = PASSWORD,
 ): Promise<string> {
@@ -202,7 +202,7 @@ export async function signedIn(
 }
 
 /** The session of these cookies. */
-export async function sessionOf(sign_in: SignIn, cookies: string) {
+export async function sessionOf(sign_in: PasswordSignIn, cookies: string) {
   const session = await sign_in.sessionOf(new Headers({ cookie: cookies }));
   if (session === null) throw new Error('nobody is signed in');
   return session;

@@ -14,7 +14,7 @@ import type { MovementReader } from '../../store/movement-reader.ts';
 import type { Store } from '../../store/store.ts';
 import type { UsageReader } from '../../store/usage-reader.ts';
 import type { Clock } from '../../time/clock.ts';
-import type { SignIn } from '../people/sign-in.ts';
+import type { PasswordSignIn } from '../people/password-sign-in.ts';
 
 /** The operators' access to the running service. */
 export interface Operation {
@@ -29,7 +29,7 @@ export interface Operation {
 
 /** The parts that the console's API needs. */
 export interface ConsoleServices {
-  readonly sign_in: SignIn;
+  readonly sign_in: PasswordSignIn;
   readonly store: Store;
   /** Long reads of usage. */
   readonly reader: UsageReader & MovementReader;

@@ -11,7 +11,6 @@ import type { RelyingParties, RelyingParty } from './relying-party.ts';
 import type {
   Cookies,
   NewPasskey,
-  OwnPasskeys,
   Passkey,
   PasskeyAnswer,
   PasskeyQuestion,
@@ -51,14 +50,19 @@ export interface PasskeyParts {
   readonly afterSignIn: (user_id: string) => Promise<void>;
 }
 
-/** Passkeys (WebAuthn), by better-auth's plugin. */
-export class Passkeys implements OwnPasskeys {
+/**
+ * Passkeys (WebAuthn), by better-auth's plugin. Each is both steps of sign-in: its authenticator asks for a PIN, a
+ * finger or a face. Where they are not offered, every method with a visit but `remove` rejects with `no_passkeys_here`.
+ */
+export class Passkeys {
   constructor(private readonly parts: PasskeyParts) {}
 
+  /** Returns true if the page of a request can use passkeys. */
   isOffered(headers: Headers): boolean {
     return this.parts.parties.isOffered(headers);
   }
 
+  /** Returns the passkeys of a user, oldest first. */
   async list({ user_id }: Pick<SignedIn, 'user_id'>): Promise<readonly Passkey[]> {
     const { adapter } = await this.parts.auth.$context;
     const found = await adapter.findMany<StoredPasskey>({
@@ -74,6 +78,10 @@ export class Passkeys implements OwnPasskeys {
     }));
   }
 
+  /**
+   * Begins to add a passkey, which must be there in five minutes. Rejects with `not_signed_in`, `wrong_password`,
+   * `too_many_passkeys`, `too_many_attempts`.
+   */
   async begin(visit: Visit, { password }: { readonly password: string }): Promise<PasskeyRequest & Cookies> {
     const { auth, requireSession, requirePassword } = this.parts;
     const headers = this.#headersAt(this.#requireParty(visit), visit);
@@ -95,6 +103,10 @@ export class Passkeys implements OwnPasskeys {
     };
   }
 
+  /**
+   * Adds the passkey that was begun in this session. Rejects with `not_signed_in`, `passkey_ended`, `wrong_passkey`,
+   * `passkey_exists`, `invalid_name`.
+   */
   async add(visit: Visit, { name, ...given }: NewPasskey): Promise<Cookies> {
     const { auth, accounts, requireSession } = this.parts;
     const headers = this.#headersAt(this.#requireParty(visit), visit);
@@ -128,6 +140,10 @@ export class Passkeys implements OwnPasskeys {
     return cookiesOf(sent);
   }
 
+  /**
+   * Removes a passkey of the signed-in user, and ends the user's other sessions, which it may have begun. Rejects with
+   * `not_signed_in`, `wrong_password`, `too_many_attempts`, and `not_found` (`AccountError`).
+   */
   async remove(
     visit: Visit,
     { passkey_id, password }: { readonly passkey_id: string; readonly password: string },
@@ -143,6 +159,7 @@ export class Passkeys implements OwnPasskeys {
     await accounts.notePasskey(session.user_id, 'passkey.remove', passkey_id);
   }
 
+  /** Begins a sign-in, for five minutes; it is the same for everybody. Rejects with `too_many_attempts`. */
   async ask(visit: Visit): Promise<PasskeyQuestion & Cookies> {
     const { auth, attempts } = this.parts;
     const { domain } = this.#requireParty(visit);
@@ -156,6 +173,7 @@ export class Passkeys implements OwnPasskeys {
     return { ...cookiesOf(headers), challenge: response.challenge, domain };
   }
 
+  /** Signs in by the answer to the question, which is used up. Rejects with `passkey_ended`, `wrong_passkey`. */
   async signIn(visit: Visit, given: PasskeyAnswer): Promise<Cookies> {
     const { auth, attempts, clock, afterSignIn } = this.parts;
     const headers = this.#headersAt(this.#requireParty(visit), visit);

@@ -30,7 +30,7 @@ import { BUSY_RETRY_S, PasswordQueue } from './password-queue.ts';
 import { checkNewPassword } from './password-rules.ts';
 import { RelyingParties } from './relying-party.ts';
 import { SecondFactors } from './second-factors.ts';
-import type { Cookies, OwnSession, SignedIn, SignIn, SignInStep, SignUpRule, Visit } from './sign-in.ts';
+import type { Cookies, OwnSession, SignedIn, SignInStep, SignUpRule, Visit } from './sign-in.ts';
 
 /** The most work after responses at once; each piece hashes a password or sends a mail. */
 const AFTER_ANSWERS_MAX = 200;
@@ -80,8 +80,16 @@ export interface SignInParts {
   readonly passwords?: PasswordHashing | undefined;
 }
 
-/** Sign-in by email address and password, on better-auth. */
-export class PasswordSignIn implements SignIn {
+/**
+ * The access of people to the console, on better-auth: sign-up, sign-in, sessions, passwords. Every method rejects with
+ * `SignInError` or `AccountError`, with the codes given at each. Every method rejects with
+ * `too_many_attempts` where the address or the account has tried too often. It rejects with `too_busy` when
+ * too many passwords wait to be checked, and otherwise as the database does.
+ *
+ * No response reveals which accounts exist. Mails are sent after the response, by work that is the same for
+ * known and unknown addresses.
+ */
+export class PasswordSignIn {
   readonly #parts: SignInParts;
   readonly #auth: BetterAuth;
   readonly #tokens: LinkTokens;
@@ -94,6 +102,7 @@ export class PasswordSignIn implements SignIn {
   readonly #after_answers = new Set<Promise<void>>();
   /** The ids of the sessions that are being extended. */
   readonly #extending = new Set<string>();
+  /** The second factor of the signed-in user. */
   readonly second_factors: SecondFactors;
   readonly passkeys: Passkeys;
 
@@ -133,10 +142,18 @@ export class PasswordSignIn implements SignIn {
     });
   }
 
+  /** The rule of sign-up. */
   get sign_up(): SignUpRule {
     return this.#parts.sign_up;
   }
 
+  /**
+   * Accepts a sign-up. Resolves before any lookup. A new address gets a mail with the link that verifies it.
+   * An address with an account gets a mail that says so. Nobody is signed in by it.
+   *
+   * Rejects with `invitation_needed` where sign-up needs an invitation, and with `invalid_name`, `invalid_email`,
+   * `password_too_short`, `password_too_long`, `password_too_common`, `too_busy`.
+   */
   signUp(
     { client_address }: Visit,
     given: { readonly name: string; readonly email: string; readonly password: string },
@@ -157,6 +174,11 @@ export class PasswordSignIn implements SignIn {
     });
   }
 
+  /**
+   * Makes the account of an invited address, and signs in. No other mail is needed, because only a reader of its
+   * mails has the token of an open invitation. An account that was never verified gets this name and password.
+   * Rejects with `link_ended`, `has_account`, and as `signUp` does.
+   */
   async signUpInvited(
     visit: Visit,
     given: { readonly name: string; readonly password: string; readonly invitation_token: string },
@@ -175,6 +197,10 @@ export class PasswordSignIn implements SignIn {
     });
   }
 
+  /**
+   * Returns true if an address has a verified account with a password; only for a person who has proved to read its
+   * mails.
+   */
   async hasAccount(email: string): Promise<boolean> {
     const { internalAdapter } = await this.#auth.$context;
     const user = await this.#findUser(email);
@@ -182,6 +208,10 @@ export class PasswordSignIn implements SignIn {
     return (await internalAdapter.findCredentialAccount(user.id)) !== null;
   }
 
+  /**
+   * Mails the verification link again, if there is an unverified account. Resolves before any lookup. Rejects
+   * with `invalid_email`, `too_busy`.
+   */
   requestVerification({ client_address }: Visit, given: string): Promise<void> {
     return this.#mailAfterAnswer('verification_mails', client_address, given, async (email) => {
       const user = await this.#findUser(email);
@@ -190,6 +220,12 @@ export class PasswordSignIn implements SignIn {
     });
   }
 
+  /**
+   * Uses the token of a verification link (`/console/verify#token=…`) with the password of the sign-up, once.
+   * It verifies the address, and signs the user in. The link alone has no effect: mail programs open links,
+   * and somebody else may have signed up with the address. Rejects with `link_ended`, and with
+   * `wrong_password`, after which the link still works.
+   */
   async verify(visit: Visit, given: { readonly token: string; readonly password: string }): Promise<Cookies> {
     this.#attempts.ofAddress('link', visit.client_address);
     return await this.#queue.run(visit.client_address, () => this.#verify(visit, given));
@@ -209,6 +245,10 @@ export class PasswordSignIn implements SignIn {
     return await this.#newSession(visit, user.email, given.password);
   }
 
+  /**
+   * Signs in, and ends the oldest of more than 50 sessions of a user. A user with a second factor has no session before
+   * `finishSignIn`. Rejects with `wrong_credentials`, and with `email_not_verified` when the password was right.
+   */
   async signIn(
     visit: Visit,
     given: { readonly email: string; readonly password: string },
@@ -221,6 +261,10 @@ export class PasswordSignIn implements SignIn {
     );
   }
 
+  /**
+   * Ends a sign-in that waits for its second factor, by a code of the app, or by a recovery code, which is used up.
+   * Rejects with `wrong_code`, and with `second_factor_ended` after five wrong ones, ten minutes or a new password.
+   */
   async finishSignIn(visit: Visit, { code }: { readonly code: string }): Promise<Cookies> {
     this.#attempts.ofAddress('sign_in', visit.client_address);
     const user_id = await userAwaitingSecondFactor(this.#auth, visit.headers, this.#parts.clock.now_ms());
@@ -238,6 +282,7 @@ export class PasswordSignIn implements SignIn {
     return cookies;
   }
 
+  /** Ends the session of the request, if there is one; the cookies remove it from the browser. */
   async signOut(visit: Visit): Promise<Cookies> {
     const session = await this.#session(visit.headers, { disableRefresh: true });
     // If the deletion failed, better-auth would only log that, and remove the cookie.
@@ -246,6 +291,11 @@ export class PasswordSignIn implements SignIn {
     return cookiesOf(headers);
   }
 
+  /**
+   * Returns the session of a request's cookies; null when there is none or it has ended. This extends it, in
+   * the background where the database takes no writes at present. Creates the personal organization of a user
+   * who has none.
+   */
   async sessionOf(headers: Headers): Promise<SignedIn | null> {
     // A database that takes no writes can still read a session, but cannot note its use.
     const session = await this.#session(headers, { disableRefresh: true });
@@ -263,10 +313,15 @@ export class PasswordSignIn implements SignIn {
     }
   }
 
+  /**
+   * Returns true if a request has the cookie of a session, which may have ended since. Looks nothing up; such
+   * a cookie cannot be made without the secret.
+   */
   isCookieSigned(headers: Headers): Promise<boolean> {
     return isCookieSigned(this.#auth, headers);
   }
 
+  /** Returns the user's active sessions, newest first. */
   async sessions({ user_id, session_id }: SignedIn): Promise<readonly OwnSession[]> {
     const { internalAdapter } = await this.#auth.$context;
     const sessions = await internalAdapter.listSessions(user_id, { onlyActiveSessions: true });
@@ -283,12 +338,14 @@ export class PasswordSignIn implements SignIn {
       .sort((one, other) => other.created_at_ms - one.created_at_ms);
   }
 
+  /** Ends a session of the user. Rejects with `not_found` (`AccountError`) for every other id. */
   async endSession(session: SignedIn, session_id: string): Promise<void> {
     if (!(await deleteOwn(this.#auth, session, 'session', session_id))) {
       throw new AccountError('not_found', 'There is no such session.');
     }
   }
 
+  /** Ends all sessions of the user but this one. */
   async endOtherSessions({ user_id, session_id }: SignedIn): Promise<void> {
     const { adapter } = await this.#auth.$context;
     await adapter.deleteMany({
@@ -300,6 +357,11 @@ export class PasswordSignIn implements SignIn {
     });
   }
 
+  /**
+   * Changes the password and ends all sessions; the cookies are those of a new one, with another CSRF token.
+   * Rejects with `not_signed_in`, `wrong_password`, `password_too_short`, `password_too_long`,
+   * `password_too_common`.
+   */
   async changePassword(
     visit: Visit,
     given: { readonly current_password: string; readonly new_password: string },
@@ -330,6 +392,10 @@ export class PasswordSignIn implements SignIn {
     return await this.#newProvenSession(visit, session.user_id, given.new_password);
   }
 
+  /**
+   * Mails a link that sets a new password, if there is an account. Resolves before any lookup. Rejects with
+   * `invalid_email`, `too_busy`.
+   */
   requestReset({ client_address }: Visit, given: string): Promise<void> {
     return this.#mailAfterAnswer('reset_mails', client_address, given, async (email) => {
       const user = await this.#findUser(email);
@@ -338,6 +404,11 @@ export class PasswordSignIn implements SignIn {
     });
   }
 
+  /**
+   * Sets the password by the token of a reset link (`/console/reset#token=…`), once. Ends all sessions of the
+   * user and verifies the address. It signs nobody in. Rejects with `link_ended`, `password_too_short`,
+   * `password_too_long`, `password_too_common`.
+   */
   async reset(
     visit: Visit,
     { token, new_password }: { readonly token: string; readonly new_password: string },
@@ -349,6 +420,11 @@ export class PasswordSignIn implements SignIn {
     );
   }
 
+  /**
+   * Deletes the account of the request's session, with all its sessions; the cookies remove it from the
+   * browser. Rejects with `not_signed_in`, `wrong_password`, and as the rule in `src/accounts/` does: the
+   * last owner of an organization with credit stays.
+   */
   async deleteAccount(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const session = await this.#requireSession(visit);
     await this.#requirePassword(visit, session, password);
@@ -357,6 +433,10 @@ export class PasswordSignIn implements SignIn {
     return await this.signOut(visit);
   }
 
+  /**
+   * Counts a change against a user's limits for a minute and a day. Changes of accounts under 30 days of age
+   * also count together by their sign-in address. Throws `too_many_attempts`.
+   */
   countChange({
     user_id,
     created_at_ms,
@@ -368,14 +448,20 @@ export class PasswordSignIn implements SignIn {
     if (is_new) this.#attempts.ofAddress('changes_of_new', client_address);
   }
 
+  /** Counts a count of a request's tokens, which changes nothing. Throws `too_many_attempts`. */
   countTokenCount({ user_id }: Pick<SignedIn, 'user_id'>): void {
     this.#attempts.onAccount('token_counts', user_id);
   }
 
+  /** Counts a request with rows of a batch, each of which is paid for. Throws `too_many_attempts`. */
   countBatch({ user_id }: Pick<SignedIn, 'user_id'>): void {
     this.#attempts.onAccount('batches', user_id);
   }
 
+  /**
+   * Counts a mail that invites an address: against its sender, and with all other invitations of that address.
+   * Throws `invalid_email`, `too_many_attempts`.
+   */
   countInvitation({ user_id }: Pick<SignedIn, 'user_id'>, given: string): void {
     const email = checkedEmail(given);
     this.#attempts.onAccount('invitations', user_id);
@@ -387,6 +473,7 @@ export class PasswordSignIn implements SignIn {
     this.#track(this.#parts.mailer.send(mail).catch((error: unknown) => this.#report('mail', error)));
   }
 
+  /** Waits until all mails in progress are sent or have failed. */
   async close(): Promise<void> {
     while (this.#after_answers.size > 0) await Promise.all(this.#after_answers);
     this.#parts.mailer.close();

@@ -3,7 +3,7 @@ import type { Attempts } from './attempts.ts';
 import { cookiesOf, headersOf, told } from './auth-calls.ts';
 import { type BetterAuth, withoutSession } from './better-auth.ts';
 import { SignInError } from './errors.ts';
-import type { Cookies, OwnSecondFactor, SecondFactor, SignedIn, Visit } from './sign-in.ts';
+import type { Cookies, SecondFactor, SignedIn, Visit } from './sign-in.ts';
 
 /** The code of an app; every other text is taken for a recovery code. */
 const APP_CODE = /^\d{6}$/;
@@ -28,8 +28,11 @@ export interface SecondFactorParts {
   ) => Promise<T>;
 }
 
-/** Codes of authenticator apps (TOTP) and recovery codes, by better-auth's plugin. */
-export class SecondFactors implements OwnSecondFactor {
+/**
+ * The second factor of the user of a request's session, by better-auth's plugin: codes of authenticator apps (TOTP) and
+ * recovery codes. Every method with a password rejects with `not_signed_in`, `wrong_password`, and `too_many_attempts`.
+ */
+export class SecondFactors {
   constructor(private readonly parts: SecondFactorParts) {}
 
   async statusOf({ user_id }: Pick<SignedIn, 'user_id'>): Promise<SecondFactor> {
@@ -42,6 +45,10 @@ export class SecondFactors implements OwnSecondFactor {
     return { is_on, recovery_codes_left: backupCodes.length };
   }
 
+  /**
+   * Returns the address that gives an app its secret, as a QR code does, and ten recovery codes. Sign-in needs no code
+   * before `confirm`. Rejects with `second_factor_exists`.
+   */
   async begin(
     visit: Visit,
     { password }: { readonly password: string },
@@ -54,6 +61,10 @@ export class SecondFactors implements OwnSecondFactor {
     return { app_url: begun.totpURI, recovery_codes: begun.backupCodes };
   }
 
+  /**
+   * Turns the second factor on by a first code of the app. The cookies are those of a new session. Rejects with
+   * `not_signed_in`, `wrong_code`, `second_factor_ended`, `too_many_attempts`.
+   */
   async confirm(visit: Visit, { code }: { readonly code: string }): Promise<Cookies> {
     const { auth, attempts, accounts, requireSession } = this.parts;
     const { user_id } = await requireSession(visit);
@@ -65,6 +76,7 @@ export class SecondFactors implements OwnSecondFactor {
     return cookiesOf(headers);
   }
 
+  /** Returns ten new recovery codes, and ends the old ones. Rejects with `no_second_factor`. */
   async renewRecoveryCodes(
     visit: Visit,
     { password }: { readonly password: string },
@@ -78,6 +90,7 @@ export class SecondFactors implements OwnSecondFactor {
     return backupCodes;
   }
 
+  /** Turns the second factor off. The cookies are those of a new session. */
   async remove(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const { auth, accounts, requireSession, withPassword } = this.parts;
     const session = await requireSession(visit);
