@@ -37,7 +37,7 @@ export function RowsTable({ rows, column }: { readonly rows: AnsweredRows; reado
     .filter((row) => error(row) !== '')
     .slice(0, ROWS_SHOWN);
   return (
-    <div class="batch-rows">
+    <div class="stack batch-rows">
       <Table
         caption="The first rows"
         columns={[...first_columns, ...answer_columns]}
