@@ -1,9 +1,8 @@
-import { and, eq, gt, isNull, sql } from 'drizzle-orm';
-import type { ActiveKey, KeyHashStart, KeyRecords, KeyUse } from '../../src/store/key-records.ts';
-import { firstRow } from '../records/first-row.ts';
+import { gt, sql } from 'drizzle-orm';
+import type { KeyHashStart, KeyRecords, KeyUse } from '../../src/store/key-records.ts';
 import { SqlKeyRecords } from '../records/key-records.ts';
 import type { Executor } from './connection.ts';
-import { apiKeys, organizations, projects } from './schema.ts';
+import { apiKeys } from './schema.ts';
 
 /** API keys in PostgreSQL. */
 export class PostgresKeyRecords extends SqlKeyRecords implements KeyRecords {
@@ -12,38 +11,6 @@ export class PostgresKeyRecords extends SqlKeyRecords implements KeyRecords {
   constructor(executor: Executor, noteKeyChange: () => void) {
     super(executor, noteKeyChange);
     this.#executor = executor;
-  }
-
-  findActive(secret_sha256: string): Promise<ActiveKey | undefined> {
-    return firstRow(
-      this.#executor
-        .select({
-          key_id: apiKeys.id,
-          first_key_id: apiKeys.first_key_id,
-          secret_sha256: apiKeys.secret_sha256,
-          project_id: projects.id,
-          organization_id: organizations.id,
-          tier: organizations.tier,
-          minimum_tier: organizations.minimum_tier,
-          paid_micros: organizations.paid_micros,
-          first_paid_at_ms: organizations.first_paid_at_ms,
-          requests_per_minute: organizations.requests_per_minute,
-          tokens_per_minute: organizations.tokens_per_minute,
-          questions_per_request: organizations.questions_per_request,
-          suspended_at_ms: organizations.suspended_at_ms,
-          expires_at_ms: apiKeys.expires_at_ms,
-        })
-        .from(apiKeys)
-        .innerJoin(projects, eq(projects.id, apiKeys.project_id))
-        .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-        .where(
-          and(
-            eq(apiKeys.secret_sha256, secret_sha256),
-            isNull(apiKeys.revoked_at_ms),
-            isNull(projects.archived_at_ms),
-          ),
-        ),
-    );
   }
 
   /** Keys are inserted in serial transactions of the store, so no key with a lower number is committed later. */

@@ -1,6 +1,13 @@
 import { and, asc, count, desc, eq, isNotNull, isNull, lte, min, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import type { KeyFilter, KeyOwner, KeyRecords, ListedKey, NewKey } from '../../src/store/key-records.ts';
+import type {
+  ActiveKey,
+  KeyFilter,
+  KeyOwner,
+  KeyRecords,
+  ListedKey,
+  NewKey,
+} from '../../src/store/key-records.ts';
 import { apiKeys, organizations, projectMonths, projects, users } from '../tables.ts';
 import { isProjectOfMember } from './account-records.ts';
 import type { Executor } from './executor.ts';
@@ -10,8 +17,8 @@ import { firstRow } from './first-row.ts';
 const firstKeys = alias(apiKeys, 'first_keys');
 const FIRST_KEY_ID = sql<string>`coalesce(${apiKeys.first_key_id}, ${apiKeys.id})`;
 
-/** API keys. The lookup of each request, and the reads and writes of all keys, are each database's own. */
-export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSince' | 'writeLastUsed'> {
+/** API keys. The reads and writes of all keys are each database's own. */
+export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLastUsed'> {
   readonly #executor: Executor;
   readonly #noteKeyChange: () => void;
 
@@ -62,6 +69,38 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'findActive' | 'hashesSin
       )
       .orderBy(desc(apiKeys.revoked_at_ms), desc(apiKeys.id))
       .limit(limit);
+  }
+
+  findActive(secret_sha256: string): Promise<ActiveKey | undefined> {
+    return firstRow(
+      this.#executor
+        .select({
+          key_id: apiKeys.id,
+          first_key_id: apiKeys.first_key_id,
+          secret_sha256: apiKeys.secret_sha256,
+          project_id: projects.id,
+          organization_id: organizations.id,
+          tier: organizations.tier,
+          minimum_tier: organizations.minimum_tier,
+          paid_micros: organizations.paid_micros,
+          first_paid_at_ms: organizations.first_paid_at_ms,
+          requests_per_minute: organizations.requests_per_minute,
+          tokens_per_minute: organizations.tokens_per_minute,
+          questions_per_request: organizations.questions_per_request,
+          suspended_at_ms: organizations.suspended_at_ms,
+          expires_at_ms: apiKeys.expires_at_ms,
+        })
+        .from(apiKeys)
+        .innerJoin(projects, eq(projects.id, apiKeys.project_id))
+        .innerJoin(organizations, eq(organizations.id, projects.organization_id))
+        .where(
+          and(
+            eq(apiKeys.secret_sha256, secret_sha256),
+            isNull(apiKeys.revoked_at_ms),
+            isNull(projects.archived_at_ms),
+          ),
+        ),
+    );
   }
 
   #listed(month: string) {

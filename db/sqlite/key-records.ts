@@ -1,43 +1,15 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
-import type { ActiveKey, KeyHashStart, KeyRecords, KeyUse } from '../../src/store/key-records.ts';
+import { eq, sql } from 'drizzle-orm';
+import type { KeyHashStart, KeyRecords, KeyUse } from '../../src/store/key-records.ts';
 import type { Executor } from '../records/executor.ts';
 import { SqlKeyRecords } from '../records/key-records.ts';
 import type { Db } from './connection.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { apiKeys, organizations, projects } from './schema.ts';
+import { apiKeys } from './schema.ts';
 import type { Access } from './transactions.ts';
 
-/** Prepares the statements of every request, once for a connection. */
+/** Prepares the statements that run often, once for a connection. */
 export function prepareKeyStatements(db: Db) {
   return {
-    findActive: db
-      .select({
-        key_id: apiKeys.id,
-        first_key_id: apiKeys.first_key_id,
-        secret_sha256: apiKeys.secret_sha256,
-        project_id: projects.id,
-        organization_id: organizations.id,
-        tier: organizations.tier,
-        minimum_tier: organizations.minimum_tier,
-        paid_micros: organizations.paid_micros,
-        first_paid_at_ms: organizations.first_paid_at_ms,
-        requests_per_minute: organizations.requests_per_minute,
-        tokens_per_minute: organizations.tokens_per_minute,
-        questions_per_request: organizations.questions_per_request,
-        suspended_at_ms: organizations.suspended_at_ms,
-        expires_at_ms: apiKeys.expires_at_ms,
-      })
-      .from(apiKeys)
-      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
-      .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-      .where(
-        and(
-          eq(apiKeys.secret_sha256, sql.placeholder('secret_sha256')),
-          isNull(apiKeys.revoked_at_ms),
-          isNull(projects.archived_at_ms),
-        ),
-      )
-      .prepare(),
     hashesSince: db
       .select({
         row: sql<number>`rowid`,
@@ -73,10 +45,6 @@ export class SqliteKeyRecords extends SqlKeyRecords implements KeyRecords {
     this.#access = access;
     this.#statements = statements;
     this.#commits = commits;
-  }
-
-  findActive(secret_sha256: string): Promise<ActiveKey | undefined> {
-    return this.#access.read(() => this.#statements.findActive.get({ secret_sha256 }));
   }
 
   hashesSince(row: number, length: number): Promise<KeyHashStart[]> {
