@@ -1,6 +1,6 @@
 import { type AnswerOf, api, asApiError, call } from './client.ts';
 import { ButtonLink } from './components/button.tsx';
-import { TextField } from './components/field.tsx';
+import { NameField, TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
@@ -160,7 +160,7 @@ function JoinNew({ offered, token }: { readonly offered: Offered; readonly token
         value={offered.email}
         is_disabled
       />
-      <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
+      <NameField autocomplete="name" />
       <NewPasswordField />
     </Form>
   );

@@ -3,7 +3,7 @@ import { api, call } from './client.ts';
 import { Button } from './components/button.tsx';
 import { CopyText } from './components/copy-button.tsx';
 import { Dialog } from './components/dialog.tsx';
-import { TextField } from './components/field.tsx';
+import { NameField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader, Section } from './components/page-header.tsx';
 import { LoadedView } from './components/states.tsx';
@@ -47,14 +47,7 @@ function Name({ here }: { readonly here: Organization }) {
             showToast('The name is saved.');
           }}
         >
-          <TextField
-            label="Name"
-            name="name"
-            value={here.name}
-            length_max={100}
-            autocomplete="off"
-            is_required
-          />
+          <NameField value={here.name} />
         </Form>
       </div>
     </Section>
@@ -82,7 +75,7 @@ function Found() {
             showToast(`${name} is created.`);
           }}
         >
-          <TextField label="Name" name="name" length_max={100} autocomplete="off" is_required />
+          <NameField />
         </Form>
       </Dialog>
     </Section>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { api, call } from './client.ts';
 import { Button } from './components/button.tsx';
-import { TextField } from './components/field.tsx';
+import { NameField, TextField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { NewPasswordField } from './components/new-password.tsx';
 import { Notice } from './components/notice.tsx';
@@ -68,7 +68,7 @@ export default function SignUp() {
           setSentTo(email);
         }}
       >
-        <TextField label="Name" name="name" autocomplete="name" length_max={100} is_required />
+        <NameField autocomplete="name" />
         <TextField label="Email address" name="email" type="email" autocomplete="username" is_required />
         <NewPasswordField />
       </Form>

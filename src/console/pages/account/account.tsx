@@ -4,7 +4,7 @@ import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { CurrentPasswordField } from '../components/current-password.tsx';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
-import { TextField } from '../components/field.tsx';
+import { NameField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { NewPasswordField } from '../components/new-password.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -38,14 +38,7 @@ export default function Account() {
               showToast('Your name is saved.');
             }}
           >
-            <TextField
-              label="Name"
-              name="name"
-              value={name}
-              autocomplete="name"
-              length_max={100}
-              is_required
-            />
+            <NameField value={name} autocomplete="name" />
           </Form>
         </div>
       </Section>

@@ -42,7 +42,7 @@ export function BatchWorkbench({ organization_id, setup, scope, work, kept }: Be
     await rows_run.remove();
   };
 
-  const { key_id } = keyOf(setup, { project_id: chosen.project_id, key_id: chosen.key_id ?? undefined });
+  const { key_id } = keyOf(setup, chosen);
   const body = useMemo(() => objectIn(chosen.questions?.body ?? ''), [chosen.questions]);
   const asked = useMemo(() => askedIn(chosen.questions), [chosen.questions]);
   const complaint = body === null ? undefined : questionComplaint(body);

@@ -182,6 +182,11 @@ export function TextField({
   );
 }
 
+/** The name of what the reader makes or owns. */
+export function NameField(props: Pick<TextFieldProps, 'value' | 'help' | 'autocomplete'>) {
+  return <TextField label="Name" name="name" autocomplete="off" length_max={100} is_required {...props} />;
+}
+
 interface TextAreaProps extends FieldProps {
   readonly value?: string;
   readonly placeholder?: string;

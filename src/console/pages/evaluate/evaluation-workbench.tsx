@@ -61,7 +61,7 @@ export function EvaluationWorkbench({
     await rows_run.remove();
   };
 
-  const { key_id } = keyOf(setup, { project_id: chosen.project_id, key_id: chosen.key_id ?? undefined });
+  const { key_id } = keyOf(setup, chosen);
   const task: RowTask | null =
     key_id === undefined || complaint !== undefined || rows.length === 0
       ? null

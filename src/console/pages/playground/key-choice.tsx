@@ -49,7 +49,7 @@ export function KeyChoice({
 /** The chosen project or the first that can ask, with its keys, of which the chosen or the first one asks. */
 export function keyOf(
   { keys, projects }: Setup,
-  chosen: { readonly project_id: string | undefined; readonly key_id: string | undefined },
+  chosen: { readonly project_id?: string | undefined; readonly key_id?: string | null | undefined },
 ) {
   const project =
     projects.find(({ id }) => id === chosen.project_id) ??

@@ -1,6 +1,6 @@
 import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
-import { TextField } from '../components/field.tsx';
+import { NameField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { showToast } from '../components/toast.tsx';
@@ -39,14 +39,7 @@ export function CreateProjectDialog({
           showToast(`${name} is created.`);
         }}
       >
-        <TextField
-          label="Name"
-          name="name"
-          help="Such as the name of a product or a customer."
-          length_max={100}
-          autocomplete="off"
-          is_required
-        />
+        <NameField help="Such as the name of a product or a customer." />
       </Form>
     </Dialog>
   );
@@ -84,14 +77,7 @@ export function EditProjectDialog({
             showToast(`${name} is saved.`);
           }}
         >
-          <TextField
-            label="Name"
-            name="name"
-            value={project.name}
-            length_max={100}
-            autocomplete="off"
-            is_required
-          />
+          <NameField value={project.name} />
           <LimitField limit_micros={project.spend_limit_micros} />
         </Form>
       )}

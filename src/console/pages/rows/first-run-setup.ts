@@ -6,7 +6,7 @@ import { newRunKey, type RunSetup } from './run-setup.ts';
 
 /** Returns the choices before anything is chosen. */
 export function firstRunSetup(setup: Setup, work: KeptWork): RunSetup {
-  const { project_id, key_id } = keyOf(setup, { project_id: undefined, key_id: undefined });
+  const { project_id, key_id } = keyOf(setup, {});
   const [questions = null] = questionChoices(work);
   const [model] = setup.models;
   return {

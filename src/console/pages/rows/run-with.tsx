@@ -17,10 +17,7 @@ export function RunWith({
   readonly is_disabled: boolean;
   readonly onChoose: (change: Partial<Chosen>) => void;
 }) {
-  const { project_id, keys_of_project, key_id } = keyOf(setup, {
-    project_id: chosen.project_id,
-    key_id: chosen.key_id ?? undefined,
-  });
+  const { project_id, keys_of_project, key_id } = keyOf(setup, chosen);
   return (
     <section class="panel padded playground-part" aria-label="Run with">
       <div class="playground-choices">
