@@ -1,5 +1,4 @@
 import type { ChoiceQuestion } from '../../src/questions/choice.ts';
-import type { NoulQuestion } from '../../src/questions/noul.ts';
 import type { Question } from '../../src/questions/question.ts';
 import type { ScoreQuestion } from '../../src/questions/score.ts';
 import { PlanRejected } from '../errors.ts';
@@ -24,10 +23,6 @@ function meanOfDirections(
   return forward.map((score, index) => (score + (backward.at(-1 - index) ?? Number.NaN)) / 2);
 }
 
-function withOptionsBackward(question: ChoiceQuestion): ChoiceQuestion {
-  return { ...question, options: question.options.toReversed() };
-}
-
 /** Reads the options sorted by id, forward and backward. Sorting makes the client's order irrelevant. */
 function choiceReadings(question: ChoiceQuestion): QuestionReadings {
   const sorted = question.options
@@ -35,7 +30,7 @@ function choiceReadings(question: ChoiceQuestion): QuestionReadings {
     .sort((left, right) => (left.option.id < right.option.id ? -1 : 1));
   const forward = { ...question, options: sorted.map(({ option }) => option) };
   return {
-    questions: [forward, withOptionsBackward(forward)],
+    questions: [forward, { ...forward, options: forward.options.toReversed() }],
     combine([one, other]) {
       const means = meanOfDirections(one, other);
       const scores = means.map(() => Number.NaN);
@@ -45,11 +40,6 @@ function choiceReadings(question: ChoiceQuestion): QuestionReadings {
       return scores;
     },
   };
-}
-
-/** Reads the question once. No second reading made a noul more consistent at the same accuracy. */
-function noulReadings(question: NoulQuestion): QuestionReadings {
-  return { questions: [question], combine: ([own = []]) => own };
 }
 
 /** Reads the levels from the lowest to the highest, and backward. */
@@ -63,7 +53,8 @@ function scoreReadings(question: ScoreQuestion): QuestionReadings {
 function readingsOf(question: Question): QuestionReadings {
   switch (question.type) {
     case 'noul':
-      return noulReadings(question);
+      // Once: no second reading made a noul more consistent at the same accuracy.
+      return { questions: [question], combine: ([own = []]) => own };
     case 'choice':
       return choiceReadings(question);
     case 'score':

@@ -13,11 +13,6 @@ import { revokeInvitationsOf } from './revoke-invitations.ts';
 const DELETED_USER_NAME = 'Deleted user';
 const CLOSED_ORGANIZATION_NAME = 'Closed organization';
 
-/** Returns the replacement of an address. It has no "@", so that it cannot be signed up or invited. */
-function formerAddress(user_id: string): string {
-  return `deleted:${user_id}`;
-}
-
 /** The effect on an organization when a member deletes their account. */
 type Fate = 'leave' | 'close';
 
@@ -82,7 +77,8 @@ export async function deleteAccount(context: AccountContext, actor: Actor): Prom
       else throw new AccountError(fate, sentenceOf(fate, organization));
     }
     const deleted_at_ms = clock.now_ms();
-    const email = formerAddress(user_id);
+    // Without "@", so that it cannot be signed up or invited.
+    const email = `deleted:${user_id}`;
     await invitations.forgetAddress(user.email, email, deleted_at_ms);
     await accounts.anonymizeUser(user_id, { email, name: DELETED_USER_NAME, deleted_at_ms });
     await recordAct(records, context, actor, {

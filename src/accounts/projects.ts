@@ -39,18 +39,6 @@ export async function requireProject(
   return project;
 }
 
-/** Returns a project that is not archived. Rejects also with `project_archived`. */
-async function requireActiveProject(
-  records: Accounts,
-  actor: Actor,
-  project_id: string,
-  permission: Permission,
-): Promise<Project> {
-  const project = await requireProject(records, actor, project_id, permission);
-  if (project.archived_at_ms !== null) throw new AccountError('project_archived');
-  return project;
-}
-
 async function requireFreeName({ accounts }: Accounts, organization_id: string, name: string): Promise<void> {
   if ((await accounts.findActiveProject(organization_id, name)) !== undefined)
     throw new AccountError('name_taken');
@@ -116,7 +104,8 @@ export async function changeProject(
   const name = given.name === undefined ? undefined : checkedName(given.name);
   requireLimit(spend_limit_micros);
   return await context.store.transaction(async (records) => {
-    const before = await requireActiveProject(records, actor, project_id, 'manage_projects');
+    const before = await requireProject(records, actor, project_id, 'manage_projects');
+    if (before.archived_at_ms !== null) throw new AccountError('project_archived');
     const { organization_id } = before;
     if (name !== undefined && name !== before.name) {
       await requireFreeName(records, organization_id, name);

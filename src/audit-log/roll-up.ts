@@ -80,8 +80,8 @@ function rolledUp(entries: readonly Entry[], groups: Map<string, Group>): Rolled
   const changed = new Set<Group>();
   const removed: number[] = [];
   for (const entry of entries) {
-    if (isAboutMoney(entry)) continue;
-    const { id, organization_id, user_id, action, object_id, created_at_ms, detail } = entry;
+    const { id, organization_id, user_id, action, object_kind, object_id, created_at_ms, detail } = entry;
+    if (MONEY_OBJECTS.includes(object_kind) || MONEY_ACTIONS.includes(action)) continue;
     const day = dayOf(created_at_ms);
     const by_operator = detail[BY_OPERATOR] === true;
     const times = typeof detail[TIMES] === 'number' ? detail[TIMES] : 1;
@@ -102,8 +102,4 @@ function rolledUp(entries: readonly Entry[], groups: Map<string, Group>): Rolled
     detail: { [TIMES]: times, ...(by_operator ? { [BY_OPERATOR]: true } : {}) },
   }));
   return { kept, removed };
-}
-
-function isAboutMoney({ action, object_kind }: Entry): boolean {
-  return MONEY_OBJECTS.includes(object_kind) || MONEY_ACTIONS.includes(action);
 }

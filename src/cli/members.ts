@@ -15,10 +15,6 @@ async function memberRef(context: AccountContext, organization: string, email: s
   };
 }
 
-function roleArgument(): Argument {
-  return new Argument('<role>', 'what they may do').choices(ROLES);
-}
-
 /** The commands that set a member's role. */
 const ROLE_COMMANDS = [
   {
@@ -45,7 +41,7 @@ export function registerMembers(program: Command): void {
     jsonCommand(parent, text)
       .argument('<org>', 'id or unique name')
       .argument('<email>', 'address of the user')
-      .addArgument(roleArgument())
+      .addArgument(new Argument('<role>', 'what they may do').choices(ROLES))
       .action(async (organization: string, email: string, role: Role, options: JsonOptions) => {
         const member = await withData(options, async (context) => {
           const written = { ...(await memberRef(context, organization, email)), role };

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
-import type { AccountContext } from '../access/context.ts';
 import { AccountError } from '../access/errors.ts';
 import {
   createOrganization,
@@ -111,10 +110,6 @@ interface CreateOptions extends JsonOptions {
   readonly owner?: string;
 }
 
-async function ownerOf(context: AccountContext, email: string): Promise<{ readonly owner_user_id: string }> {
-  return { owner_user_id: (await userByEmail(context, email)).id };
-}
-
 /** Returns the advice about an organization without an owner. */
 export function ownerAdvice(organization: string): string {
   return `It has no owner yet: give it one with: tds member add ${organization} EMAIL owner`;
@@ -176,7 +171,10 @@ function registerCreate(parent: Command): void {
     .option('--owner <email>', 'the user who owns it; without one it has no member yet')
     .action(async (name: string, options: CreateOptions) => {
       const created = await withData(options, async (context) => {
-        const owner = options.owner === undefined ? {} : await ownerOf(context, options.owner);
+        const owner =
+          options.owner === undefined
+            ? {}
+            : { owner_user_id: (await userByEmail(context, options.owner)).id };
         return {
           owner_user_id: null,
           ...owner,

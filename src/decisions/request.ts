@@ -103,7 +103,8 @@ export function parseDecisionRequest(
   let rejected: DecisionRefusal | null =
     imageRefusal(body.with('state', state)) ?? repeatedId(asked, 'questions');
   for (const [index, id] of ids.entries()) {
-    const parsed = parseQuestion(asked.values[index]);
+    const value = asked.values[index];
+    const parsed = parseQuestion(value);
     const param = `questions.${id}.criteria`;
     if (parsed === null)
       return new DecisionRefusal('invalid_question_type', { param: `questions.${id}.type` });
@@ -113,17 +114,13 @@ export function parseDecisionRequest(
     const { question, threshold, rejection } = parsed;
     if (rejection !== null)
       rejected ??= new DecisionRefusal('invalid_request', { message: rejection, param });
-    rejected ??= repeatedId(field(asked.values[index], 'criteria'), param);
+    rejected ??= repeatedId(isJsonObject(value) ? value.get('criteria') : undefined, param);
     questions.push({ id, question, threshold });
   }
 
   const mode = body.get('mode') ?? query_mode ?? 'fast';
   if (!isMode(mode)) return new DecisionRefusal('invalid_mode', { param: 'mode' });
   return { state, questions, mode, rejection: rejected, ignored_fields: ignoredFields(body) };
-}
-
-function field(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  return isJsonObject(value) ? value.get(name) : undefined;
 }
 
 /**

@@ -23,13 +23,6 @@ export function quantile(sorted: readonly number[], at: number): number {
 }
 
 /**
- * Groups the predictions by record, because those about one record are dependent and must be drawn together.
- */
-function byRecord(predictions: readonly Prediction[]): readonly (readonly Prediction[])[] {
-  return [...Map.groupBy(predictions, ({ record }) => record).values()];
-}
-
-/**
  * Returns each statistic of the predictions with its percentile bootstrap interval over `resamples` draws of
  * their records.
  */
@@ -40,7 +33,8 @@ export function bootstrap<Name extends string>(
 ): ReadonlyMap<Name, Estimate> {
   const names = Object.keys(statistics).filter((name): name is Name => name in statistics);
   const samples = new Map(names.map((name) => [name, [] as number[]]));
-  const records = byRecord(predictions);
+  // The predictions about one record are dependent, and must be drawn together.
+  const records = [...Map.groupBy(predictions, ({ record }) => record).values()];
   for (let draw = 0; draw < options.resamples; draw += 1) {
     const drawn = records.flatMap(() => records[Math.floor(options.random() * records.length)] ?? []);
     for (const name of names) samples.get(name)?.push(statistics[name](drawn));

@@ -72,7 +72,7 @@ export async function fitTuning(
     order: (indexes) => shuffled(indexes, random),
     onFit: () => onFit(done++, total),
   });
-  const names = new Map(input.questions.map(({ name, body }) => [keyOf(body), name]));
+  const names = new Map(input.questions.map(({ name, body }) => [identityOf(questionIn(body)).key, name]));
   const entries = entriesOf(tuned, mode, base.temperatures?.[mode]);
   const header = {
     ...{ weights_sha256: base.weights_sha256, profile: base.profile, model, hash_key },
@@ -109,10 +109,6 @@ function questionIn(body: string) {
   const read = parseQuestion(readJson(body));
   if (read === null || read instanceof InvalidCriteria) throw new RangeError('the question was asked');
   return read.question;
-}
-
-function keyOf(body: string): string {
-  return identityOf(questionIn(body)).key;
 }
 
 function fittedQuestion(
