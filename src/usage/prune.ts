@@ -9,7 +9,7 @@ import { PruneRefused } from './prune-refused.ts';
 /**
  * The requests that one transaction rolls up: few enough that a running server waits only some milliseconds.
  */
-const BATCH_REQUESTS = 350;
+const BATCH_REQUESTS = 500;
 
 /** The progress of a roll-up. */
 export interface PruneProgress {
