@@ -19,11 +19,11 @@ import { bucketsWithDays, type RolledUpDay } from '../../src/usage/summed-bucket
 import { UsageSum } from '../../src/usage/usage-sum.ts';
 import { valuesIn } from '../../src/usage/usage-values.ts';
 import { firstRow } from '../records/first-row.ts';
-import { conditionsOf } from '../records/usage-conditions.ts';
 import type { Executor, PgDb } from './connection.ts';
 import { ofOrganization } from './of-organization.ts';
 import { readOneState } from './one-state.ts';
 import { usageDays, usageRecords } from './schema.ts';
+import { conditionsOf } from './usage-conditions.ts';
 import { PostgresUsageRecords } from './usage-records.ts';
 
 /** Requests summed by bucket, numbered from 0, and by status. */

@@ -38,7 +38,7 @@ export class SqliteStore extends SqlStore<Access> {
           keys: new SqliteKeyRecords(executor, access, keyStatements, commits, noteKeyChange),
           catalog: new SqliteCatalogRecords(executor, access, catalogStatements),
           payments: new SqlPaymentRecords(executor),
-          usage: new SqliteUsageRecords(db, access, executor),
+          usage: new SqliteUsageRecords(db, access),
           ledger: new SqliteLedgerRecords(ledger, access),
           audit_log: new SqlAuditLogRecords(executor),
           alerts: new SqlAlertRecords(executor),

@@ -1,4 +1,4 @@
-import type { usageDays, usageRecords } from '../tables.ts';
+import type { usageDays, usageRecords } from './schema.ts';
 
 /** Returns the columns by which usage is grouped within a day, and those that are summed, of either table. */
 export function summedColumns<Table extends typeof usageRecords | typeof usageDays>(table: Table) {

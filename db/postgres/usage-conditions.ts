@@ -1,6 +1,6 @@
 import { eq, type SQL } from 'drizzle-orm';
 import type { UsageScope } from '../../src/store/usage-records.ts';
-import type { usageDays, usageRecords } from '../tables.ts';
+import type { usageDays, usageRecords } from './schema.ts';
 
 /** Returns the scope's conditions on either table. */
 export function conditionsOf(table: typeof usageRecords | typeof usageDays, scope: UsageScope): SQL[] {
