@@ -11,6 +11,7 @@ import type { CheckedModel } from './model-planner.ts';
 import type { OpenOptions } from './open-options.ts';
 import type { EvaluatorRelease } from './release.ts';
 
+export { stopBuilds } from './addon/build-stop.ts';
 export {
   Calibration,
   calibrationPath,
@@ -109,10 +110,4 @@ export async function machineStatus(gpu: Gpu, wanted: EvaluatorChoice): Promise<
 export async function compiledAddon(gpu: Gpu): Promise<BuiltAddon> {
   const { buildAddon } = await import('./addon/build.ts');
   return await buildAddon(gpu);
-}
-
-/** Ends what this process compiles, because it is about to end itself: models that wait for it are not opened. */
-export async function stopCompiling(): Promise<void> {
-  const { stopBuilds } = await import('./addon/build.ts');
-  stopBuilds();
 }

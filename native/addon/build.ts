@@ -8,6 +8,7 @@ import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { IS_UNPACKED, PROJECT_ROOT, projectFile } from '../../src/files/project-root.ts';
 import { AddonUnavailable } from '../errors.ts';
 import type { Gpu } from '../gpu.ts';
+import { build_stop } from './build-stop.ts';
 import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 
@@ -81,18 +82,11 @@ function linkFlags(library: LlamaLibrary): string[] {
   ];
 }
 
-/** Aborted for good when the process ends, which waits for no compiler. */
-const ending = new AbortController();
 const ended = new Promise<never>((_, reject) =>
-  ending.signal.addEventListener('abort', () => reject(new Error('The process ends.'))),
+  build_stop.addEventListener('abort', () => reject(new Error('The process ends.'))),
 );
 // Nothing is lost: each compiler under way rejects by it, and there may be none.
 ended.catch(() => {});
-
-/** Ends all compilers of this process, which is about to end. Builds reject, and no other evaluator is opened. */
-export function stopBuilds(): void {
-  ending.abort();
-}
 
 /**
  * Resolves as `work` does. Every reason of a rejection becomes `AddonUnavailable`, so that `llama` can serve, but the end of
@@ -102,13 +96,13 @@ async function orUnavailable<Result>(work: () => Promise<Result>): Promise<Resul
   try {
     return await work();
   } catch (cause) {
-    if (cause instanceof AddonUnavailable || ending.signal.aborted) throw cause;
+    if (cause instanceof AddonUnavailable || build_stop.aborted) throw cause;
     throw new AddonUnavailable(`The addon cannot be built (${excerpt(errorMessage(cause))}).`, { cause });
   }
 }
 
 async function runCompiler(compiler: string, flags: readonly string[]): Promise<void> {
-  const run = Bun.spawn([compiler, ...flags], { stdout: 'pipe', stderr: 'pipe', signal: ending.signal });
+  const run = Bun.spawn([compiler, ...flags], { stdout: 'pipe', stderr: 'pipe', signal: build_stop });
   // The processes that a compiler has begun may keep its output open.
   const [errors, code] = await Promise.race([
     Promise.all([new Response(run.stderr).text(), run.exited]),

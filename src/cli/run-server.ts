@@ -1,4 +1,4 @@
-import { openPlanner, openScoringPlanner, stopCompiling } from '../../native/engine.ts';
+import { openPlanner, openScoringPlanner, stopBuilds } from '../../native/engine.ts';
 import type { AccountContext } from '../access/context.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import { isPostgres } from '../config/database-address.ts';
@@ -163,7 +163,7 @@ async function serve(
     });
   } finally {
     certificate?.stop();
-    await stopCompiling();
+    stopBuilds();
     await service.close();
     await reload_listener?.stop();
     await tracing?.close();

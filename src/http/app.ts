@@ -197,7 +197,7 @@ function unmatched(services: AppServices, paths: PathTable, context: RequestCont
 function notFound(paths: PathTable, pathname: string): Refusal<'not_found'> {
   const is_versioned = pathname.startsWith(`${VERSION}/`);
   const meant = paths.find(is_versioned ? pathname.slice(VERSION.length) : `${VERSION}${pathname}`);
-  if (meant === null || meant.allow === null) return new Refusal('not_found');
+  if (meant?.path.startsWith(`${VERSION}/`) !== true || meant.allow === null) return new Refusal('not_found');
   const advice = is_versioned ? `must not end with ${VERSION}` : `must end with ${VERSION}`;
   const message = `This path does not exist, but ${meant.path} does: the base URL of this client ${advice}.`;
   return new Refusal('not_found', { message });

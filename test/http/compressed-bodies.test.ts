@@ -58,6 +58,12 @@ function json(bytes: number): Buffer {
   return Buffer.from('{"a":[1,"é"]}'.padEnd(bytes - 1));
 }
 
+/** The message for bytes that are not of that coding. */
+function damagedMessage(name: (typeof NAMES)[number]): string {
+  const format = name === 'zstd' ? 'zstd with a window of at most 8 MB' : name;
+  return `The request body is not valid ${format}.`;
+}
+
 describe.each(NAMES)('%s', (name) => {
   test('a body that becomes exactly 1 MB is read; a byte more is 413', async () => {
     expect((await read(name, compressed(name, json(BODY_BYTES_MAX)))).value).toEqual(
@@ -93,13 +99,13 @@ describe.each(NAMES)('%s', (name) => {
       expect(value).toMatchObject({ message: expect.not.stringContaining('model') });
     }
     expect((await read(name, damages['no such bytes'])).value).toMatchObject({
-      message: expect.stringMatching(new RegExp(`^The request body is not valid ${name}\\b`)),
+      message: damagedMessage(name),
     });
   });
 
   test('bytes that are cut anywhere are 400 with the name of the coding', async () => {
     const whole = compressed(name, json(5_000));
-    const message = expect.stringMatching(new RegExp(`^The request body is not valid ${name}\\b`));
+    const message = damagedMessage(name);
     for (const bytes of [1, 2, 3, 4, 5, 8, Math.floor(whole.byteLength / 2)]) {
       const { value } = await read(name, whole.subarray(0, whole.byteLength - bytes));
       expect([bytes, value]).toMatchObject([bytes, { code: 'invalid_json', message }]);
@@ -122,6 +128,6 @@ test('zstd that asks for a window of 128 MB is refused', async () => {
   stream.end('}');
   await ended;
   expect((await read('zstd', Buffer.concat(pieces))).value).toMatchObject({
-    message: 'The request body is not valid zstd with a window of at most 8 MB.',
+    message: damagedMessage('zstd'),
   });
 });

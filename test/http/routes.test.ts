@@ -133,7 +133,7 @@ describe('the running service does what its list says', () => {
     );
   });
 
-  test.each(['/v1/nothing', '/v1', '/v1/v1/v1/models', '/nothing'])(
+  test.each(['/v1/nothing', '/v1', '/v1/', '/v1/healthz', '/v1/v1/v1/models', '/nothing'])(
     '%s is a path that does not exist, and no more is said',
     async (path) => {
       const { error } = await expectError(await service.fetch(path), 'not_found');

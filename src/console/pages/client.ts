@@ -58,15 +58,6 @@ export async function call<T>(answer: Promise<Answer<T>>): Promise<T> {
   return (await callWithHeaders(answer)).data;
 }
 
-/** Does the same for a secret that is shown once: until it is here, the browser asks before it leaves the page. */
-export async function callForSecret<T>(answer: Promise<Answer<T>>): Promise<T> {
-  const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-  addEventListener('beforeunload', ask);
-  // An ended session, by which the page is left, has no secret to lose.
-  await answer.finally(() => removeEventListener('beforeunload', ask));
-  return await call(answer);
-}
-
 /** Does the same, and also returns the response's headers. */
 export async function callWithHeaders<T>(
   answer: Promise<Answer<T>>,
@@ -75,6 +66,15 @@ export async function callWithHeaders<T>(
   const headers = new Headers(sent);
   if (error === null) return { data, headers };
   throw failureOf(Number(error.status), error.value, headers.get('retry-after'));
+}
+
+/** Does the same as `call` for a secret that is shown once: until it is here, the browser asks before it leaves the page. */
+export async function callForSecret<T>(answer: Promise<Answer<T>>): Promise<T> {
+  const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+  addEventListener('beforeunload', ask);
+  // An ended session, by which the page is left, has no secret to lose.
+  await answer.finally(() => removeEventListener('beforeunload', ask));
+  return await call(answer);
 }
 
 /** A request of the page whose body and response are lines of JSON. */

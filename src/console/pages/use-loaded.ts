@@ -72,13 +72,16 @@ export interface Page<T, Cursor = string> {
   readonly next: Cursor | null;
 }
 
+/** The pages that are loaded in a row for a reader who comes back: each costs the service a read. */
+const PAGES_AT_ONCE_MAX = 10;
+
 /** A list that is read page by page; give it to `Table` as `more`. */
 export interface LoadedPages<T> extends Loaded<readonly T[]> {
   /** Loads the next page; null when everything is shown. */
   readonly loadMore: (() => Promise<void>) | null;
 }
 
-/** Loads the first page of a list, and the next ones on demand. A reader who comes back sees as many as before. */
+/** Loads the first page of a list, and the next ones on demand. A reader who comes back sees as many as before, up to ten. */
 export function useLoadedPages<T, Cursor = string>(
   load: (cursor: Cursor | null) => Promise<Page<T, Cursor>>,
   inputs: readonly unknown[],
@@ -86,9 +89,15 @@ export function useLoadedPages<T, Cursor = string>(
 ): LoadedPages<T> {
   const first = useLoaded(
     async () => {
-      const loaded: Page<T, Cursor>[] = [];
-      do loaded.push(await load(loaded.at(-1)?.next ?? null));
-      while (loaded.at(-1)?.next != null && loaded.length < shownPages());
+      const count = Math.min(shownPages(), PAGES_AT_ONCE_MAX);
+      const loaded = [await load(null)];
+      for (let next: Cursor | null = loaded[0]?.next ?? null; next !== null && loaded.length < count; ) {
+        const following = await load(next).catch(() => null);
+        // The reader can ask for the rest, and sees what it failed for.
+        if (following === null) break;
+        loaded.push(following);
+        next = following.next;
+      }
       return loaded;
     },
     inputs,

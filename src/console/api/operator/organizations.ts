@@ -138,12 +138,22 @@ async function whole(
 }
 
 function shown(organization: OrganizationOverview): Static<typeof OverviewAnswer> {
-  const { tier: _, credit_alert_micros: __, personal_user_id, ...overview } = organization;
-  const { minimum_tier, requests_per_minute, tokens_per_minute, ...rest } = overview;
-  const { questions_per_request, top_up_max_micros, ...kept } = rest;
+  const { id, name, personal_user_id, created_at_ms, credit_micros, held_micros, open_holds } = organization;
+  const { paid_micros, first_paid_at_ms, tier_in_force, limits, suspended_at_ms } = organization;
+  const { minimum_tier, requests_per_minute, tokens_per_minute } = organization;
+  const { questions_per_request, top_up_max_micros, members, last_used_at_ms } = organization;
   return {
-    ...kept,
+    id,
+    name,
     is_personal: personal_user_id !== null,
+    created_at_ms,
+    credit_micros,
+    held_micros,
+    open_holds,
+    paid_micros,
+    first_paid_at_ms,
+    tier_in_force,
+    limits,
     dedicated: {
       minimum_tier,
       requests_per_minute,
@@ -151,6 +161,9 @@ function shown(organization: OrganizationOverview): Static<typeof OverviewAnswer
       questions_per_request,
       top_up_max_micros,
     },
+    suspended_at_ms,
+    members,
+    last_used_at_ms,
   };
 }
 

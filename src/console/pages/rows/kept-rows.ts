@@ -91,6 +91,16 @@ export class RunKeeper<Store extends RunStore> {
     );
   }
 
+  /** Resolves with true if another page keeps a run in the place of this one. Never rejects. */
+  isReplaced(run_key: string): Promise<boolean> {
+    return this.#inTurn(
+      async () =>
+        (await inDatabase(
+          async (stored) => (await stored.get(this.store, this.scope))?.run_key !== run_key,
+        )) === true,
+    );
+  }
+
   /** Forgets what this page has kept. Never rejects. */
   forget(): Promise<unknown> {
     return this.#inTurn(async () => {

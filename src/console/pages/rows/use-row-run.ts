@@ -54,7 +54,9 @@ export function useRowRun<Store extends RunStore>({
   useLeaveQuestion(is_begun && progress.kept !== 'kept');
   // A run at its end keeps no more answers, by which it would learn that another tab has replaced it.
   useRefresh(
-    async () => run.note(await keeper.keepAnswers(chosen.run_key, [])),
+    async () => {
+      if (await keeper.isReplaced(chosen.run_key)) run.note('replaced');
+    },
     is_begun && progress.kept === 'kept',
   );
 
