@@ -11,7 +11,7 @@ import type { CheckedModel } from './model-planner.ts';
 import type { OpenOptions } from './open-options.ts';
 import type { EvaluatorRelease } from './release.ts';
 
-export { stopBuilds } from './addon/build-stop.ts';
+export { stopBuilds } from './build-stop.ts';
 export {
   Calibration,
   calibrationPath,

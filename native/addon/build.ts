@@ -6,9 +6,9 @@ import { basename, dirname, join } from 'node:path';
 import { errorMessage, excerpt } from '../../src/errors/error-message.ts';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
 import { IS_UNPACKED, PROJECT_ROOT, projectFile } from '../../src/files/project-root.ts';
+import { build_stop } from '../build-stop.ts';
 import { AddonUnavailable } from '../errors.ts';
 import type { Gpu } from '../gpu.ts';
-import { build_stop } from './build-stop.ts';
 import { findLibrary, type LlamaLibrary } from './library.ts';
 import { bundlePath, extractLlamaSources } from './llama-sources.ts';
 

@@ -236,11 +236,13 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     const [made, empty] = [join(root.path, 'made'), join(root.path, 'empty')];
     mkdirSync(empty, { mode: 0o700 });
     writeFileSync(join(empty, 'note'), 'mine');
-    const before = readdirSync(data).toSorted();
+    // SQLite makes and removes two more, as connections come and go.
+    const kept = () => readdirSync(data).filter((name) => !/-(shm|wal)$/.test(name));
+    const before = kept().toSorted();
     for (const target of [made, empty, data]) expect((await copy(postgres.url, target)).code).toBe(1);
     expect(existsSync(made)).toBe(false);
     expect(readdirSync(empty).toSorted()).toEqual(['note', 'server.lock']);
-    expect(readdirSync(data).toSorted()).toEqual(before);
+    expect(kept().toSorted()).toEqual(before);
   });
 
   test('leaves a target empty that refuses a row, or counts another sum', async () => {
