@@ -209,9 +209,12 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     const { page } = opened;
     for (const name of [/^Organization/, /^Account/, /[Aa]lerts/]) {
       await page.getByRole('button', { name }).click();
-      const sides = await page
-        .locator('.menu-list:visible')
-        .evaluate((list) => [...list.children].map((child) => child.getBoundingClientRect()));
+      const list = page.locator('.menu-list:visible');
+      // Its entries come after it.
+      await list.locator('> *').first().waitFor();
+      const sides = await list.evaluate(({ children }) =>
+        [...children].map((child) => child.getBoundingClientRect()),
+      );
       for (const { left, right } of sides) expect([left >= 0, right <= 360]).toEqual([true, true]);
       expect(sides.length).toBeGreaterThan(0);
     }
