@@ -116,7 +116,9 @@ async function ratioOfOther(hostile: Block, ordinary: Block): Promise<number> {
   await ordinary();
   for (let attempt = 0; attempt < ATTEMPTS && least > RATIO_MAX; attempt += 1) {
     const ordinary_ms = await repeatedBlocks_ms(ordinary);
-    least = Math.min(least, (await repeatedBlocks_ms(hostile)) / ordinary_ms);
+    const hostile_ms = await repeatedBlocks_ms(hostile);
+    // Both can be below the grain.
+    least = Math.min(least, hostile_ms === 0 ? 0 : hostile_ms / ordinary_ms);
   }
   return least;
 }
