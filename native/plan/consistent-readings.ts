@@ -15,7 +15,7 @@ interface QuestionReadings {
   combine(scores: readonly (readonly number[])[]): readonly number[];
 }
 
-/** Returns the mean of each option's two scores. `backward` has the options backward. */
+/** Returns the mean of each option's two scores. In `backward`, the score of the first option is the last. */
 function meanOfDirections(
   forward: readonly number[] = [],
   backward: readonly number[] = [],

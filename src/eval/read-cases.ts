@@ -28,12 +28,12 @@ export async function readCases(path: string): Promise<CasesFile> {
     hash.update(line).update('\n');
     cases.push(parseCase(line, line_number));
   };
-  const otherText = (cause: unknown) =>
+  const notUtf8 = (cause: unknown) =>
     new CasesError(`The cases ${path} are not UTF-8 after line ${line_number}: save them as UTF-8.`, {
       cause,
     });
   try {
-    for await (const line of allLines(decompressed(path), otherText)) take(line);
+    for await (const line of allLines(decompressed(path), notUtf8)) take(line);
   } catch (error) {
     if (error instanceof CasesError) throw error;
     const reason = errorMessage(error);

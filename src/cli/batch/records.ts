@@ -55,7 +55,7 @@ export async function* readRecords(path: string): AsyncGenerator<BatchRecord | R
 }
 
 /** Returns what makes the error for a file that is no UTF-8. */
-function otherText(path: string) {
+function notUtf8(path: string) {
   return (cause: unknown) =>
     new CommandFailed(`${path} is not a text in UTF-8: save it again as UTF-8.`, { cause });
 }
@@ -63,7 +63,7 @@ function otherText(path: string) {
 async function* jsonRecords(path: string): AsyncGenerator<BatchRecord | RecordsHeader> {
   let number = 0;
   let is_first = true;
-  for await (const text of allLines(createReadStream(path), otherText(path))) {
+  for await (const text of allLines(createReadStream(path), notUtf8(path))) {
     number += 1;
     if (text.trim() === '') continue;
     const fail = (reason: string) => new CommandFailed(`${path}, line ${number}: ${reason}`);
@@ -96,7 +96,7 @@ function jsonOf(text: string, fail: (reason: string) => CommandFailed): JsonObje
 
 async function* csvRecords(path: string): AsyncGenerator<BatchRecord> {
   const parser = parse({ bom: true, delimiter: await delimiterOf(path), skip_empty_lines: true });
-  const file = Readable.from(textPieces(createReadStream(path), otherText(path)));
+  const file = Readable.from(textPieces(createReadStream(path), notUtf8(path)));
   file.on('error', (error) => parser.destroy(error)).pipe(parser);
   let columns: readonly string[] | null = null;
   let row = 0;
@@ -134,7 +134,7 @@ function recordOf(columns: readonly string[], cells: readonly string[], row: num
 }
 
 async function delimiterOf(path: string): Promise<string> {
-  for await (const line of allLines(createReadStream(path), otherText(path)))
+  for await (const line of allLines(createReadStream(path), notUtf8(path)))
     if (line.trim() !== '') return likeliestDelimiter(line);
   return likeliestDelimiter('');
 }
