@@ -3,8 +3,8 @@ type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 type NotUtf8 = (cause: unknown) => Error;
 
 /**
- * Yields a text in UTF-8, in pieces. Throws as its pieces do, and what `notUtf8` makes of bytes that are none. Without it,
- * replacement characters stand in their place.
+ * Yields a text in UTF-8, in pieces. Throws as its pieces do, and what `notUtf8` makes of bytes that are none. Without
+ * it, replacement characters stand in their place.
  */
 export async function* textPieces(pieces: Pieces, notUtf8?: NotUtf8): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: notUtf8 !== undefined });
@@ -20,8 +20,8 @@ export async function* textPieces(pieces: Pieces, notUtf8?: NotUtf8): AsyncGener
 }
 
 /**
- * Yields the lines of a text in UTF-8, and returns what follows its last end of a line. Only `\n` ends a line: a line of
- * JSON may have all other characters that some readers split at, such as U+2028. Throws as `textPieces` does.
+ * Yields the lines of a text in UTF-8, and returns what follows its last end of a line. Only `\n` ends a line: a line
+ * of JSON may have all other characters that some readers split at, such as U+2028. Throws as `textPieces` does.
  */
 export async function* textLines(pieces: Pieces, notUtf8?: NotUtf8): AsyncGenerator<string, string> {
   let rest = '';
