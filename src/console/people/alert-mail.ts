@@ -21,7 +21,7 @@ const FORMATS: AlertFormats = {
 export function alertMail(alert: DueAlertMail, links: Links): Mail {
   const { id, user_id, organization_id, organization_name, subject_name, kind, email } = alert;
   const subject = alertTitle(alert, FORMATS);
-  const about = kind === 'key_expires' ? 'An API key' : 'A project';
+  const about = kind.startsWith('key_') ? 'An API key' : 'A project';
   const organization = mentioned(organization_name);
   return {
     id: `alert-${id}-${user_id}@tds`,
