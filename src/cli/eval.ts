@@ -55,8 +55,8 @@ export function registerEval(program: Command): void {
     )
     .option('--json', 'print JSON');
   addEvalRunOptions(command, [
-    'tds eval src/eval/example-cases.jsonl --mode consistent',
-    'tds eval src/eval/example-cases.jsonl --model kev-4b',
+    'tds eval cases.jsonl --mode consistent',
+    'tds eval cases.jsonl --model kev-4b',
   ]).action((cases_file: string, options: EvalOptions) =>
     failingInOneSentence(() => measure(cases_file, options)),
   );

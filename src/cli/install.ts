@@ -81,7 +81,7 @@ export function registerInstall(program: Command): void {
       usage: 'install',
       description:
         'write the files that run this program on this machine: a systemd unit with its settings, a Caddy file, alerts, a dashboard',
-      example: 'tds install --systemd --caddy --domain decisions.example.com --output /tmp/tds',
+      example: 'tds install --systemd --caddy --domain decisions.example.com --output .',
     },
     ['data', 'database'],
   );

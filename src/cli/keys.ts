@@ -227,7 +227,7 @@ function registerRotation(parent: Command): void {
     .argument('<key>', 'id or unique name')
     .requiredOption(
       '--overlap <duration>',
-      `the time for which both keys work, up to ${OVERLAP_DAYS_MAX}d; none revokes the old one at once`,
+      `required: the time for which both keys work, up to ${OVERLAP_DAYS_MAX}d; none revokes the old one at once`,
       durationOrNone,
     )
     .option(...EXPIRES)

@@ -60,7 +60,7 @@ export function registerTune(program: Command): void {
     .option('--work <directory>', 'folder of scores, shared with tds eval', 'evaluation')
     .option('--json', 'print JSON');
   addCaseRunOptions(command, [
-    'tds tune src/eval/example-cases.jsonl --output support.tuning',
+    'tds tune labels.jsonl --output support.tuning',
     'tds tune labels.jsonl --model kev-4b --output support.tuning',
   ]).action((cases_file: string, options: TuneOptions) =>
     failingInOneSentence(() => tune(cases_file, options)),

@@ -192,7 +192,7 @@ export function registerUsage(program: Command): void {
   })
     .requiredOption(
       '--before <time>',
-      'requests before this UTC date or time, at the latest of last month',
+      'requests before this UTC date or time, which is at latest the start of this month',
       time,
     )
     .action((options: PruneCommandOptions) => withData(options, (context) => prune(context, options)));
