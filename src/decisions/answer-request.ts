@@ -28,7 +28,7 @@ export async function askModel(
   facts.record_tokens_left_out = plan.record_tokens_left_out;
   const decided = await askPatiently(services, held, 'model', () => askOnce(services, held, plan, time));
   time.end(decided instanceof DecisionRefusal ? decided : null);
-  return decided;
+  return decided instanceof DecisionRefusal ? decided : { ...decided, latency_ms: time.latency_ms };
 }
 
 /** Returns the model's answer, or its refusal. A line of a batch asks again for as long as the reason is load. */
@@ -57,7 +57,7 @@ async function askOnce(
   { request, caller, call, served }: HeldRequest,
   plan: DecisionPlan,
   time: ModelTime,
-): Promise<Decided> {
+): Promise<Omit<Decided, 'latency_ms'>> {
   const scope = caller.organization_id;
   using slot = await served.scheduler.take(scope, call.patience);
   const evaluation_ms = () => {
@@ -68,21 +68,16 @@ async function askOnce(
   using deadline = new ModelDeadline(call.signal, { waiting_ms: model_time.waiting_ms, evaluation_ms });
   const schedulePlan: SchedulePlan = (scheduled, work, given_up) => {
     deadline.wait(() => slot.retryAfter_s());
+    let end = () => {};
     const begin = () => {
       deadline.begin();
-      time.begin();
+      end = time.begin();
       return work();
     };
-    return slot.run(scheduled, begin, given_up);
+    return slot.run(scheduled, begin, given_up).finally(() => end());
   };
   const answer = await served.answer(plan, { scope, signal: deadline.signal, schedulePlan, evaluation_ms });
-  const { scores, input_tokens } = answer;
-  return { answers: answersOf(request, scores), input_tokens, latency_ms: roundedLatency(answer.latency_ms) };
-}
-
-/** Returns a duration in milliseconds, rounded to the microsecond, so that usage rows and responses agree. */
-export function roundedLatency(duration_ms: number): number {
-  return Math.round(duration_ms * 1_000) / 1_000;
+  return { answers: answersOf(request, answer.scores), input_tokens: answer.input_tokens };
 }
 
 /** Returns the request in the engine's form. */

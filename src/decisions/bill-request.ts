@@ -6,7 +6,6 @@ import type { KeptAnswer } from '../store/kept-answer.ts';
 import type { UsageRow } from '../store/usage-row.ts';
 import { isClientGone } from './abort-reasons.ts';
 import { mostTokensOf } from './admit-request.ts';
-import { roundedLatency } from './answer-request.ts';
 import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';
 import { holdRefused } from './explained-refusals.ts';
 import type { DecisionServices } from './ports.ts';
@@ -70,8 +69,7 @@ export async function release(
 ): Promise<DecisionRefusal> {
   const is_client_gone = isClientGone(held.call.signal);
   if (!is_client_gone) void held.reservation.settle(0);
-  const latency_ms = model_time === undefined ? 0 : roundedLatency(model_time.queue_ms + model_time.model_ms);
-  const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms });
+  const row = usageRow(held, { ...FAILED, status: refusal.status, latency_ms: model_time?.latency_ms ?? 0 });
   const keeps_row =
     model_time === undefined ? keepsRejectedRow(services, held) : refusal.code !== 'overloaded';
   await services.books.release(held.hold, is_client_gone || !keeps_row ? null : row);

@@ -96,7 +96,7 @@ export interface Decided {
   readonly answers: JsonObject<WrittenAnswer>;
   /** The tokens that were read and are billed. */
   readonly input_tokens: number;
-  /** The time at the model, including the wait in its queue. */
+  /** As of `ModelTime`. */
   readonly latency_ms: number;
 }
 

@@ -3,10 +3,19 @@ import type { RequestSpan, SpanFailure, StepSpan } from '../observability/tracin
 import { QueueTimedOut } from '../scheduling/model-scheduler.ts';
 import type { Clock } from '../time/clock.ts';
 
-/** The time of one request at the model: from its hold to its answer, or to its failure. */
+/**
+ * The time of one request from its hold to its answer, or to its failure: the model's own (contract: `latency_ms`), and
+ * the wait for it.
+ */
 export class ModelTime {
   readonly #asked_ms: number;
-  #began_ms: number | null = null;
+  #has_begun = false;
+  /** The plans that the model has. */
+  #plans = 0;
+  /** The time since which it has one without a pause. */
+  #since_ms = 0;
+  /** The time for which it had one before. */
+  #before_ms = 0;
   #ended_ms: number | null = null;
 
   /** The step in progress: the wait, and then the model. */
@@ -20,12 +29,19 @@ export class ModelTime {
     this.#step = span?.beginStep('wait');
   }
 
-  /** Notes that a plan is scheduled; only the first one counts. */
-  begin(): void {
-    if (this.#began_ms !== null) return;
-    this.#began_ms = this.clock.monotonic_ms();
-    this.#step?.end();
-    this.#step = this.span?.beginStep('model');
+  /** Notes that a plan is scheduled. Returns a function that notes its end. */
+  begin(): () => void {
+    if (!this.#has_begun) {
+      this.#has_begun = true;
+      this.#step?.end();
+      this.#step = this.span?.beginStep('model');
+    }
+    if (this.#plans === 0) this.#since_ms = this.#end_ms;
+    this.#plans += 1;
+    return () => {
+      this.#plans -= 1;
+      if (this.#plans === 0) this.#before_ms += this.#end_ms - this.#since_ms;
+    };
   }
 
   /** Notes the answer, or the failure. */
@@ -35,19 +51,29 @@ export class ModelTime {
     this.#step?.end(failure);
   }
 
-  /** Milliseconds from the hold to the first scheduled plan; up to the end where there was none. */
+  /** Milliseconds in which the model had no plan of the request. */
   get queue_ms(): number {
-    return (this.#began_ms ?? this.#end_ms) - this.#asked_ms;
+    return Math.max(0, this.#end_ms - this.#asked_ms - this.model_ms);
   }
 
-  /** Milliseconds from the first scheduled plan on. */
+  /** Milliseconds in which the model had a plan of the request. */
   get model_ms(): number {
-    return this.#end_ms - (this.#began_ms ?? this.#end_ms);
+    return this.#before_ms + (this.#plans === 0 ? 0 : this.#end_ms - this.#since_ms);
+  }
+
+  /** The milliseconds of the model, rounded to the microsecond, so that usage rows and responses agree. */
+  get latency_ms(): number {
+    return roundedLatency(this.model_ms);
   }
 
   get #end_ms(): number {
     return this.#ended_ms ?? this.clock.monotonic_ms();
   }
+}
+
+/** Returns a duration in milliseconds, rounded to the microsecond. */
+export function roundedLatency(duration_ms: number): number {
+  return Math.round(duration_ms * 1_000) / 1_000;
 }
 
 /** The longest evaluation of a request that should take less than a tenth of it, or whose model was not measured. */

@@ -83,7 +83,7 @@ export const DecisionResponseSchema = Type.Object({
     decisions: Type.Integer({ minimum: 0 }),
     cost_usd: Type.Number({ minimum: 0, description: 'Exactly what was deducted.' }),
   }),
-  latency_ms: Type.Number({ minimum: 0, description: 'Model time.' }),
+  latency_ms: Type.Number({ minimum: 0, description: 'Model time, without the wait for the model.' }),
 });
 
 export type DecisionResponse = Static<typeof DecisionResponseSchema>;

@@ -34,9 +34,9 @@ export interface DecisionTimes {
   readonly mode: Mode;
   /** The time in our own code: reading, planning, the books, the response. */
   readonly platform_ms: number;
-  /** The time from the hold to the first scheduled plan, including a load of the model. */
+  /** The time from the hold to the answer in which the model had no plan of it, including a load of the model. */
   readonly queue_ms: number;
-  /** The time from the first scheduled plan to the answer. */
+  /** The time in which the model had a plan of it: the contract's `latency_ms`. */
   readonly model_ms: number;
 }
 

@@ -88,13 +88,13 @@ export class PrometheusMetrics implements Metrics {
   );
   readonly #queue_time = this.#histogram(
     'tds_queue_seconds',
-    'Part of tds_request_seconds from the hold to the first turn at the model, a load of the model included.',
+    'Part of tds_request_seconds from the hold to the answer that waits for turns at the model, a load of the model included.',
     REQUEST_BUCKETS,
     ['model', 'mode'],
   );
   readonly #model_time = this.#histogram(
     'tds_model_seconds',
-    'Part of tds_request_seconds from the first turn at the model to the answer.',
+    'Part of tds_request_seconds at the model, without the wait for turns: the latency_ms of answers.',
     REQUEST_BUCKETS,
     ['model', 'mode'],
   );

@@ -23,11 +23,11 @@ import {
   type LifecycleState,
   type LifecycleStatus,
   type LoadFailure,
+  type ModelAnswer,
   type ModelAnswerer,
   ModelUnavailable,
   ModelWarmingUp,
   modelClosed,
-  type TimedAnswer,
 } from './model-answerer.ts';
 
 export interface LifecycleOptions {
@@ -222,11 +222,10 @@ export class EngineLifecycle implements ModelAnswerer {
   }
 
   /** Returns the plan's scores by the loaded engine, and bills the planned tokens. Rejects as `use` does. */
-  answer(plan: DecisionPlan, options: AnswerOptions): Promise<TimedAnswer> {
+  answer(plan: DecisionPlan, options: AnswerOptions): Promise<ModelAnswer> {
     const { schedulePlan: schedule, evaluation_ms = () => 0 } = options;
     let ends_by_ms: number | undefined;
-    const evaluate: Work<TimedAnswer> = async (engine, signal, under_way) => {
-      const began_ms = this.#now_ms();
+    const evaluate: Work<ModelAnswer> = async (engine, signal, under_way) => {
       const schedulePlan: SchedulePlan | undefined =
         schedule &&
         ((scheduled, compute, given_up) => {
@@ -239,7 +238,7 @@ export class EngineLifecycle implements ModelAnswerer {
           return schedule(scheduled, begin, given_up);
         });
       const scores = await engine.evaluate(plan, { ...options, signal, schedulePlan });
-      return { scores, input_tokens: plan.input_tokens, latency_ms: this.#now_ms() - began_ms };
+      return { scores, input_tokens: plan.input_tokens };
     };
     return this.use(plan.input.mode, evaluate, options.signal);
   }

@@ -42,12 +42,6 @@ export interface AnswerOptions extends EvaluateOptions {
   readonly evaluation_ms?: () => number;
 }
 
-/** An answer of a model that had been loaded before. */
-export interface TimedAnswer extends ModelAnswer {
-  /** The time from the loaded model to its answer, including the wait in the queue. */
-  readonly latency_ms: number;
-}
-
 /** A member of a model's pool of upstreams. */
 export interface ObservedUpstream {
   /** Its URL, as the operator gave it. */
@@ -93,7 +87,7 @@ export interface ModelAnswerer {
    */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Answers a plan. Loads a cold model first. Rejects as `EngineLifecycle.use` and `DecisionEngine.evaluate` do. */
-  answer(plan: DecisionPlan, options: AnswerOptions): Promise<TimedAnswer>;
+  answer(plan: DecisionPlan, options: AnswerOptions): Promise<ModelAnswer>;
   status(): LifecycleStatus;
   /** Returns the engine's measured speed; undefined while it is not known, and absent for upstreams. */
   speed?(): EngineSpeed | undefined;

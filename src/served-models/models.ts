@@ -26,10 +26,10 @@ import {
   type AnswerOptions,
   type LifecycleStatus,
   type LoadFailure,
+  type ModelAnswer,
   type ModelAnswerer,
   ModelUnavailable,
   type ObservedUpstream,
-  type TimedAnswer,
   type UpstreamAnswerer,
 } from './model-answerer.ts';
 import { correctionOf, ModelRemoved, Tunings } from './tunings.ts';
@@ -341,7 +341,7 @@ export class Models {
     { model, tuning: reading }: { readonly model: TunedModelEntry; readonly tuning: Promise<Tuning> },
     plan: DecisionPlan,
     options: AnswerOptions,
-  ): Promise<TimedAnswer> {
+  ): Promise<ModelAnswer> {
     const tuning = await reading.catch((error: unknown) => {
       if (error instanceof ModelRemoved) throw error;
       throw new ModelUnavailable('The tuning cannot be read.', { cause: error });

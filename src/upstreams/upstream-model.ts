@@ -15,10 +15,10 @@ import { applyTemperature, type TypeTemperatures } from '../questions/temperatur
 import { QueueFull } from '../scheduling/model-scheduler.ts';
 import {
   type LifecycleStatus,
+  type ModelAnswer,
   ModelWarmingUp,
   modelClosed,
   type ObservedUpstream,
-  type TimedAnswer,
   type UpstreamAnswerer,
 } from '../served-models/model-answerer.ts';
 import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../store/catalog-records.ts';
@@ -59,7 +59,7 @@ const TOKEN_PROTOCOLS = { 'llama-server': LLAMA_SERVER, openai: OPENAI } as cons
 const atOnce: SchedulePlan = (_, work) => work();
 
 /** An answer with the fingerprint of the weights that gave it. */
-export interface FingerprintedAnswer extends TimedAnswer {
+export interface FingerprintedAnswer extends ModelAnswer {
   /** As `fingerprintOf`; null where several weights contributed, or a server does not identify them. */
   readonly fingerprint: string | null;
 }
@@ -67,7 +67,6 @@ export interface FingerprintedAnswer extends TimedAnswer {
 /** A model of the catalog with a pool of upstreams. */
 export class UpstreamModel implements UpstreamAnswerer {
   readonly #onProblem: UpstreamOptions['onProblem'];
-  readonly #now_ms: UpstreamOptions['now_ms'];
   readonly #pool: Pool;
   readonly #asking: Asking;
   readonly #closed = new AbortController();
@@ -81,7 +80,6 @@ export class UpstreamModel implements UpstreamAnswerer {
     this.#settings = row.upstreams;
     this.#calibration = row.upstreams.calibration;
     this.#onProblem = options.onProblem;
-    this.#now_ms = options.now_ms;
     this.#asking = askingOf(row, options);
     this.#pool = new Pool(row.upstreams, () => this.#asking.trial(), {
       schedule: scheduleByTimer,
@@ -104,7 +102,7 @@ export class UpstreamModel implements UpstreamAnswerer {
     return this.#asking.plan(input, signal);
   }
 
-  async answer(plan: DecisionPlan, options: EvaluateOptions): Promise<TimedAnswer> {
+  async answer(plan: DecisionPlan, options: EvaluateOptions): Promise<ModelAnswer> {
     const { fingerprint, ...answer } = await this.measure(plan, options);
     const { correction } = options;
     this.#requireFits(correction, fingerprint);
@@ -157,7 +155,6 @@ export class UpstreamModel implements UpstreamAnswerer {
     { scope, signal: client, schedulePlan = atOnce }: EvaluateOptions,
   ): Promise<FingerprintedAnswer> {
     await this.#pool.ready(client);
-    const began_ms = this.#now_ms();
     // A request that has lost one call has no answer, so its other calls are aborted.
     const failure = new AbortController();
     const signals = [failure.signal, this.#closed.signal];
@@ -179,8 +176,7 @@ export class UpstreamModel implements UpstreamAnswerer {
     try {
       const answer = await this.#asking.answer(plan, caller);
       const { scores, input_tokens } = answer;
-      const latency_ms = this.#now_ms() - began_ms;
-      return { scores, input_tokens, latency_ms, fingerprint: this.#fingerprintOf(answer) };
+      return { scores, input_tokens, fingerprint: this.#fingerprintOf(answer) };
     } catch (error) {
       await Promise.allSettled(running);
       throw told(error);

@@ -1,11 +1,16 @@
-import { describe, expect, jest, spyOn, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, jest, setDefaultTimeout, spyOn, test } from 'bun:test';
 import { EvaluationTimedOut, expectedDuration_ms } from '../../native/engine.ts';
 import { evaluationLimit_ms, ModelDeadline } from '../../src/decisions/model-time.ts';
 import { QueueTimedOut } from '../../src/scheduling/model-scheduler.ts';
-import { aborted } from '../support/faults.ts';
-import { closeAudited } from '../support/money.ts';
-import { ask } from '../support/requests.ts';
-import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
+import { answersOf, HEADER, ndjson, record, sendBatch } from '../batches/support.ts';
+import { expectDecision } from '../contract/expectations.ts';
+import { MovableClock } from '../support/clock.ts';
+import { aborted, onePlanAtATime } from '../support/faults.ts';
+import { closeAudited, usageOf } from '../support/money.ts';
+import { ALL_TYPES, ask } from '../support/requests.ts';
+import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
+
+setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
 /** Longer than any test. */
 const NEVER_MS = 1_000_000;
@@ -58,6 +63,64 @@ test(
   },
   MODEL_TEST_TIMEOUT_MS,
 );
+
+describe('latency_ms is the time of the model without the wait for it', () => {
+  const PLAN_MS = 1_000;
+  /** Why the next plan fails; null for one that is answered. */
+  let failure: Error | null = null;
+  let service: TestService;
+  beforeAll(async () => {
+    const clock = MovableClock.stopped();
+    service = await startTestService({
+      clock,
+      openEngine: (engine) =>
+        onePlanAtATime(engine, async (compute) => {
+          // Those that ended before this plan are told first.
+          await new Promise(setImmediate);
+          clock.advance(PLAN_MS);
+          if (failure === null) return await compute();
+          const error = failure;
+          failure = null;
+          throw error;
+        }),
+    });
+  });
+  afterAll(() => closeAudited(service));
+
+  for (const { mode, plans } of [
+    { mode: 'fast', plans: 1 },
+    { mode: 'consistent', plans: 3 },
+  ]) {
+    test(`of ${mode} requests at once, in their answers and usage rows`, async () => {
+      const accounts = await Promise.all(Array.from({ length: 3 }, () => addAccount(service)));
+      const responses = await Promise.all(
+        accounts.map(({ key }) => ask(service, key, { mode, questions: ALL_TYPES })),
+      );
+      const answers = await Promise.all(responses.map((response) => expectDecision(response)));
+      expect(answers.map(({ latency_ms }) => latency_ms)).toEqual(accounts.map(() => plans * PLAN_MS));
+      const rows = await Promise.all(accounts.map((account) => usageOf(service, account)));
+      expect(rows.flat().map(({ latency_ms }) => latency_ms)).toEqual(accounts.map(() => plans * PLAN_MS));
+      const totals = responses.map(({ headers }) => Number(headers.get('service-processing-ms')));
+      expect(Math.max(...totals)).toBe(3 * plans * PLAN_MS);
+    });
+  }
+
+  test('of a request that failed, in its usage row', async () => {
+    const accounts = await Promise.all([addAccount(service), addAccount(service)]);
+    failure = new Error('a decode failed');
+    const statuses = await Promise.all(accounts.map(async ({ key }) => (await ask(service, key)).status));
+    expect(statuses.toSorted()).toEqual([200, 502]);
+    const rows = await Promise.all(accounts.map((account) => usageOf(service, account)));
+    expect(rows.flat().map(({ latency_ms }) => latency_ms)).toEqual([PLAN_MS, PLAN_MS]);
+  });
+
+  test('of the lines of a batch', async () => {
+    const account = await addAccount(service);
+    const lines = [HEADER, ...Array.from({ length: 4 }, (_, line) => record(line))];
+    const answers = await answersOf(await sendBatch(service, account.key, ndjson(lines)));
+    expect(answers.map(({ latency_ms }) => latency_ms)).toEqual(Array(4).fill(PLAN_MS));
+  });
+});
 
 describe('the time of a request at the model', () => {
   test('ends when its first plan is not scheduled in time, with the time after which it should', async () => {

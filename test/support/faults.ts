@@ -85,6 +85,26 @@ export function intercepted(engine: DecisionEngine, around: Around): DecisionEng
   };
 }
 
+/** The engine, which is given one plan at a time, with `around` about each of a request's plans. */
+export function onePlanAtATime(
+  engine: DecisionEngine,
+  around: <Result>(compute: () => Promise<Result>) => Promise<Result>,
+): DecisionEngine {
+  return {
+    facts: engine.facts,
+    plan: (input) => engine.plan(input),
+    evaluate: (plan, { schedulePlan, ...options }) =>
+      engine.evaluate(plan, {
+        ...options,
+        schedulePlan:
+          schedulePlan &&
+          ((scheduled, compute, signal) =>
+            schedulePlan({ ...scheduled, decoder_tokens: 1 }, () => around(compute), signal)),
+      }),
+    close: () => engine.close(),
+  };
+}
+
 /** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
