@@ -262,7 +262,9 @@ describe('a stop of the service', () => {
       error: {
         type: 'overloaded_error',
         code: 'overloaded',
-        message: expect.stringContaining(`send the lines from line ${last?.line} on again`),
+        message: expect.stringContaining(
+          `send the lines from line ${last?.line} on again, and earlier ones with an error.`,
+        ),
       },
     });
     expect(answers.slice(0, -1).map(({ line }) => line)).toEqual(
