@@ -8,7 +8,7 @@ import { authenticate, checkRequest } from '../decisions/check-request.ts';
 import { DECISION_CODES, type DecisionCode } from '../decisions/refusal.ts';
 import { IdempotencyKeySchema, ModeSchema } from '../decisions/schemas.ts';
 import { overloaded, Refusal } from '../errors/errors.ts';
-import { isJsonObject } from '../json/json-value.ts';
+import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
 import type { BodyBudgetLimits } from '../limits/body-budget.ts';
 import {
   BATCH_BYTES,
@@ -213,6 +213,12 @@ async function readFirst(
   return opened;
 }
 
+/** Stands for the questions of a header that has none, because each line has its own. */
+const OWN_QUESTIONS = new JsonObject<JsonValue>(
+  ['own'],
+  [new JsonObject<JsonValue>(['type', 'instructions'], ['noul', 'own'])],
+);
+
 /** Returns the lines of the batch that a first line opens, or the refusal of that line. */
 async function openedBy(
   services: BatchServices,
@@ -226,7 +232,9 @@ async function openedBy(
   const batch = new BatchLines(first.value);
   if (!batch.has_header) return { first, lines: batch };
   // No line has come yet, so that a mistake here is told once.
-  const body = first.value.with('state', '');
+  const { value } = first;
+  const asked = value.get('questions') === undefined ? value.with('questions', OWN_QUESTIONS) : value;
+  const body = asked.with('state', '');
   const call = {
     request_id,
     default_model: DEFAULT_MODEL,

@@ -55,6 +55,8 @@ describe('a batch that has no first line is an ordinary error', () => {
     ['a header without questions', [{ questions: {} }], 'missing_questions', 'questions'],
     ['a header with an unknown model', [{ ...HEADER, model: 'gpt-9' }], 'model_not_found', 'model'],
     ['a header with an unknown mode', [{ ...HEADER, mode: 'slow' }], 'invalid_mode', 'mode'],
+    ['a header of an unknown model alone', [{ model: 'gpt-9' }], 'model_not_found', 'model'],
+    ['a header of an unknown mode alone', [{ mode: 'slow' }], 'invalid_mode', 'mode'],
   ] as const)('%s', async (_, body, code, param) => {
     await expectError(await batch(body), code, param);
   });
@@ -236,6 +238,19 @@ describe('lines', () => {
       await batch(lines, { headers: { 'idempotency-key': 'x'.repeat(256) } }),
       'invalid_idempotency_key',
     );
+  });
+
+  test.each([
+    [{ model: 'decision-1', mode: 'consistent' }, 'consistent'],
+    [{ mode: 'consistent' }, 'consistent'],
+    [{ model: 'decision-1' }, 'fast'],
+  ])('a header may have no questions: %j', async (header, mode) => {
+    const answers = await answersOf(await batch([header, { ...HEADER, ...record(1) }, record(2)]));
+    expect(codesOf(answers)).toEqual([
+      [2, null],
+      [3, 'missing_questions'],
+    ]);
+    expect(answers[0]).toMatchObject({ id: 'r1', model: 'decision-1', mode });
   });
 
   test('a header alone is answered with nothing', async () => {

@@ -406,7 +406,9 @@ describe('a batch that cannot be paid for ends with the line to go on with', () 
     expect(last).toMatchObject({
       id: null,
       error: {
-        message: expect.stringMatching(/The batch ends here: send the lines from line [45] on again, and earlier ones with an error\.$/),
+        message: expect.stringMatching(
+          /send the lines from line [45] on again, and earlier ones with an error\.$/,
+        ),
       },
     });
     client.leave();

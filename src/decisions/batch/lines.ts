@@ -16,12 +16,13 @@ export interface LineRequest {
 
 /** Makes requests of the lines of one batch; `first` is the value of its first line. */
 export class BatchLines {
-  /** True where the first line is only a header: questions for the others, without a record. */
+  /** True where the first line is only a header: fields for the others, without a record. */
   readonly has_header: boolean;
   readonly #shared: readonly (readonly [name: string, value: JsonValue])[];
 
   constructor(first: JsonObject<JsonValue>) {
-    this.has_header = first.get('questions') !== undefined && first.get('state') === undefined;
+    this.has_header =
+      first.get('state') === undefined && SHARED_FIELDS.some((name) => first.get(name) !== undefined);
     this.#shared = SHARED_FIELDS.flatMap((name) => {
       const value = first.get(name) ?? null;
       return value === null ? [] : [[name, value] as const];

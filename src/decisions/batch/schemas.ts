@@ -30,8 +30,9 @@ export const RecordLineSchema = Type.Object(
 );
 
 const HeaderLineSchema = Type.Object(
-  { questions, mode, model },
+  { questions: Type.Optional(questions), mode, model },
   {
+    minProperties: 1,
     description:
       'As the first line only: questions, mode and model for the lines that follow. It has no answer.',
   },
