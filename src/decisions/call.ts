@@ -39,6 +39,8 @@ export interface AskedCall extends AskedKey {
    * return the same. Refuses with `invalid_json`, `invalid_request`, or as `readBytes` does.
    */
   readonly readBody: (organization_id: string) => Promise<JsonValue | DecisionRefusal>;
+  /** Returns the body as it was sent, once it is read; absent where `readBody` returns that. */
+  readonly sent_body?: () => JsonValue | undefined;
   /** Returns the bytes of the body, once it is read. */
   readonly body_bytes: () => number;
   /** Aborted when the client goes away. */

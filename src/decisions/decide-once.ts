@@ -104,7 +104,8 @@ async function keyedCall(
   }
   const body = await call.readBody(organization_id);
   if (body instanceof Refusal) return body;
-  const claim = claimOf({ ...keys, api_key_id, endpoint, query_mode, body });
+  const sent_body = call.sent_body?.() ?? body;
+  const claim = claimOf({ ...keys, api_key_id, endpoint, query_mode, body: sent_body });
   return { claim, body, waits_until_ms: clock.monotonic_ms() + CLIENT_TIMEOUT_MS };
 }
 

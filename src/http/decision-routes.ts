@@ -15,6 +15,7 @@ import {
   SystemOneRequestSchema,
 } from '../decisions/schemas.ts';
 import { Refusal } from '../errors/errors.ts';
+import type { JsonValue } from '../json/json-value.ts';
 import { NESTING_MAX } from '../json/read-json.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Clock } from '../time/clock.ts';
@@ -61,7 +62,7 @@ type AskedBy = Pick<DecisionCall, 'endpoint' | 'default_model' | 'key' | 'query_
   };
 
 /** Reads a body, and tells the bytes that came. */
-type BodyReading = Pick<DecisionCall, 'readBody' | 'body_bytes'>;
+type BodyReading = Pick<DecisionCall, 'readBody' | 'sent_body' | 'body_bytes'>;
 
 /** The differences between the two paths of decisions. */
 interface DecisionEndpoint {
@@ -215,9 +216,12 @@ export function bodyReading(
   openai: OpenAiTranslation | null,
 ): BodyReading {
   const { readBody, body_bytes } = jsonReading(services, request, context);
+  let sent_body: JsonValue | undefined;
   const read = async (organization_id: string) => {
     const body = await readBody(organization_id);
-    return body instanceof Refusal || openai === null ? body : openai.request(body);
+    if (body instanceof Refusal) return body;
+    sent_body = body;
+    return openai === null ? body : openai.request(body);
   };
   let reading: ReturnType<typeof read> | undefined;
   return {
@@ -225,6 +229,7 @@ export function bodyReading(
       reading ??= read(organization_id);
       return reading;
     },
+    sent_body: () => sent_body,
     body_bytes,
   };
 }

@@ -149,6 +149,28 @@ describe.each(DATABASES)('decisions with an idempotency key, on $name', ({ has_p
     expect(await booksOf(service, account)).toEqual(charged);
   });
 
+  test("in OpenAI's shape it is the body as it was sent that counts", async () => {
+    const account = await addAccount(service);
+    const body = {
+      model: 'decision-1',
+      input: 'I was charged twice.',
+      questions: [{ type: 'predicate', instructions: 'Is it about money?' }],
+    };
+    const { text } = await answered(send(service, { ...account, body }));
+    const charged = await booksOf(service, account);
+    const twin = {
+      model: 'decision-1',
+      state: body.input,
+      questions: { '0': { type: 'noul', instructions: 'Is it about money?' } },
+    };
+    for (const changed of [{ ...body, seed: 1 }, twin]) {
+      const reused = await send(other, { ...account, body: changed });
+      await expectError(reused, 'idempotency_key_reused');
+    }
+    expect(await answered(send(other, { ...account, body }))).toEqual({ text, is_replayed: true });
+    expect(await booksOf(service, account)).toEqual(charged);
+  });
+
   test('a key has 1 to 255 characters', async () => {
     const account = await addAccount(service);
     for (const idempotency_key of ['', 'k'.repeat(256)]) {
