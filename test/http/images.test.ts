@@ -98,6 +98,38 @@ describe('images', () => {
     });
   }
 
+  /** Bodies in OpenAI's shape with an image, and its path. */
+  const part = { type: 'input_image', image_url: `data:image/png;base64,${PNG}` };
+  const predicate = { type: 'predicate', instructions: 'Is it a dog?' };
+  const call = { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' };
+  test.each([
+    [{ input: [{ role: 'user', content: [part] }], questions: [predicate] }, 'input[0].content[0]'],
+    [
+      {
+        input: [call, { type: 'function_call_output', call_id: 'c1', output: [part] }],
+        questions: [predicate],
+      },
+      'input[1].output[0]',
+    ],
+    [{ input: 'a', questions: [{ ...predicate, instructions: [part] }] }, 'questions[0].instructions[0]'],
+  ])(
+    "in OpenAI's shape %#: rejected by the model alike, after the checks of the fields",
+    async (body, param) => {
+      const before = await booksOf(service, account);
+      await expectError(await post(service, account.key, body), 'missing_model', 'model');
+      expect(await booksOf(service, account)).toEqual(before);
+      const response = await post(service, account.key, { model: 'decision-1', ...body });
+      expect(platformHeaders(response)).toEqual([...MODEL_HEADERS]);
+      const { error } = await expectAnyError(response);
+      expect({ status: response.status, code: error.code, param: error.param }).toEqual({
+        status: 400,
+        code: 'invalid_request',
+        param,
+      });
+      expect(await booksOf(service, account)).toEqual({ ...before, usage_rows: before.usage_rows + 1 });
+    },
+  );
+
   test("are the model's to reject: after the checks of the fields and the limits", async () => {
     const image = { ...SMALL_REQUEST, state: [IMAGE] };
     await expectError(await post(service, account.key, { ...image, mode: 'slow' }), 'invalid_mode', 'mode');

@@ -1,5 +1,4 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json-value.ts';
-import { readsTextOnly } from '../images.ts';
 import { joinedParts } from '../record-parts.ts';
 import { DecisionRefusal } from '../refusal.ts';
 
@@ -30,26 +29,33 @@ const TEXT_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the value of a text or of its parts, by `joinedParts`. An `input_json` part is its JSON. Refuses images, and
- * parts of any other type.
+ * Returns the value of a text or of its parts, by `joinedParts`. An `input_json` part is its JSON. The path of an image
+ * is added to `images`. Refuses parts of any other type.
  */
-export function contentOf(content: JsonValue | undefined, path: string): JsonValue | DecisionRefusal {
+export function contentOf(
+  content: JsonValue | undefined,
+  path: string,
+  images: string[],
+): JsonValue | DecisionRefusal {
   if (typeof content === 'string') return content;
   if (!isJsonArray(content)) return unfit(path, 'The content must be a string or a list of parts.');
   const values: JsonValue[] = [];
   for (const [index, part] of content.entries()) {
-    const value = partOf(part, `${path}[${index}]`);
+    const value = partOf(part, `${path}[${index}]`, images);
     if (value instanceof DecisionRefusal) return value;
     values.push(value);
   }
   return joinedParts(values);
 }
 
-function partOf(part: JsonValue, path: string): JsonValue | DecisionRefusal {
+function partOf(part: JsonValue, path: string, images: string[]): JsonValue | DecisionRefusal {
   const type = isJsonObject(part) ? part.get('type') : undefined;
   if (!isJsonObject(part) || typeof type !== 'string')
     return unfit(path, 'A part must be an object with a type.');
-  if (type === 'input_image') return readsTextOnly(path);
+  if (type === 'input_image') {
+    images.push(path);
+    return '';
+  }
   if (type === 'input_json') {
     const data = part.get('data');
     return typeof data === 'object' && data !== null

@@ -7,9 +7,10 @@ import { contentOf, stringField, unfit } from './fields.ts';
 /**
  * Returns the record of OpenAI's `input`. A string, or one message of a user, is its content alone. Any other
  * list keeps its roles and order: each item is an object whose only name is the role, or the kind of call.
- * Outputs have the name of their call in place of its id. Refuses input of another shape.
+ * Outputs have the name of their call in place of its id. The paths of images are added to
+ * `images`. Refuses input of another shape.
  */
-export function recordOf(input: JsonValue | undefined): JsonValue | DecisionRefusal {
+export function recordOf(input: JsonValue | undefined, images: string[] = []): JsonValue | DecisionRefusal {
   if (typeof input === 'string') return input;
   if (!isJsonArray(input) || input.length === 0) {
     return unfit('input', '"input" must be a string or a list of messages.');
@@ -17,7 +18,7 @@ export function recordOf(input: JsonValue | undefined): JsonValue | DecisionRefu
   const calls = new CallNames();
   const turns: Turn[] = [];
   for (const [index, item] of input.entries()) {
-    const turn = turnOf(item, calls, `input[${index}]`);
+    const turn = turnOf(item, calls, `input[${index}]`, images);
     if (turn instanceof DecisionRefusal) return turn;
     turns.push(turn);
   }
@@ -51,19 +52,19 @@ class CallNames {
   }
 }
 
-function turnOf(item: JsonValue, calls: CallNames, path: string): Turn | DecisionRefusal {
+function turnOf(item: JsonValue, calls: CallNames, path: string, images: string[]): Turn | DecisionRefusal {
   if (!isJsonObject(item)) return unfit(path, 'An item of the input must be an object.');
   const type = item.get('type') ?? 'message';
   switch (type) {
     case 'message':
-      return messageOf(item, path);
+      return messageOf(item, path, images);
     case 'function_call':
       return callOf(item, 'arguments', type, calls, path);
     case 'custom_tool_call':
       return callOf(item, 'input', type, calls, path);
     case 'function_call_output':
     case 'custom_tool_call_output':
-      return outputOf(item, type, calls, path);
+      return outputOf(item, type, calls, path, images);
     default:
       return unfit(
         `${path}.type`,
@@ -72,12 +73,12 @@ function turnOf(item: JsonValue, calls: CallNames, path: string): Turn | Decisio
   }
 }
 
-function messageOf(item: JsonObject<JsonValue>, path: string): Turn | DecisionRefusal {
+function messageOf(item: JsonObject<JsonValue>, path: string, images: string[]): Turn | DecisionRefusal {
   const role = stringField(item, 'role', path);
   if (role instanceof DecisionRefusal || !ROLES.includes(role)) {
     return unfit(`${path}.role`, 'The role must be "user", "developer", "system" or "assistant".');
   }
-  const value = contentOf(item.get('content'), `${path}.content`);
+  const value = contentOf(item.get('content'), `${path}.content`, images);
   return value instanceof DecisionRefusal ? value : { kind: role, value };
 }
 
@@ -105,12 +106,13 @@ function outputOf(
   kind: string,
   calls: CallNames,
   path: string,
+  images: string[],
 ): Turn | DecisionRefusal {
   const id = stringField(item, 'call_id', path);
   if (id instanceof DecisionRefusal) return id;
   const name = calls.find(id);
   if (name === undefined) return unfit(`${path}.call_id`, 'An output must have the id of an earlier call.');
-  const output = contentOf(item.get('output'), `${path}.output`);
+  const output = contentOf(item.get('output'), `${path}.output`, images);
   if (output instanceof DecisionRefusal) return output;
   return { kind, value: new JsonObject<JsonValue>(['name', 'output'], [name, output]) };
 }

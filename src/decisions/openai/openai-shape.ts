@@ -16,11 +16,13 @@ export class OpenAiTranslation {
   /** Null until the body is known to have OpenAI's shape. */
   #questions: readonly OpenAiQuestion[] | null = null;
   #ignored_fields: readonly string[] = [];
+  /** The path of the first image; null for none. */
+  #image: string | null = null;
 
   /**
    * Returns the body in the contract's shape, with the positions of the questions, from 0, as their ids.
-   * OpenAI's shape has `input` and no `state`, and its questions are a list. Refuses a body of both shapes,
-   * and one that does not fit; the contract has no order of codes for these.
+   * OpenAI's shape has `input` and no `state`, and its questions are a list. Images become assets, which the model
+   * rejects. Refuses a body of both shapes, and one that does not fit; the contract has no order of codes for these.
    */
   request(body: JsonValue): JsonValue | DecisionRefusal {
     const listed = isJsonObject(body) ? body.get('questions') : undefined;
@@ -32,15 +34,17 @@ export class OpenAiTranslation {
       );
     }
     if (listed.length === 0) return missingQuestions('The list of questions is empty.');
-    const state = recordOf(input);
+    const images: string[] = [];
+    const state = recordOf(input, images);
     if (state instanceof DecisionRefusal) return state;
     const questions: OpenAiQuestion[] = [];
     for (const [index, value] of listed.entries()) {
-      const question = questionOf(value, `questions[${index}]`);
+      const question = questionOf(value, `questions[${index}]`, images);
       if (question instanceof DecisionRefusal) return question;
       questions.push(question);
     }
     this.#questions = questions;
+    this.#image = images[0] ?? null;
     this.#ignored_fields = unreadFields([
       { object: body, fields: Object.keys(OpenAiDecisionRequestSchema.properties) },
       ...listed.filter(isJsonObject).map((object) => ({ object, fields: openAiQuestionFields(object) })),
@@ -49,10 +53,11 @@ export class OpenAiTranslation {
       questions.map((_, index) => String(index)),
       questions.map(({ question }) => question),
     );
-    return new JsonObject<JsonValue>(
+    const translated = new JsonObject<JsonValue>(
       ['model', 'state', 'questions'],
       [body.get('model') ?? null, state, asked],
     );
+    return images.length === 0 ? translated : translated.with('assets', images);
   }
 
   /** Returns the decision in the shape of its request. */
@@ -68,7 +73,8 @@ export class OpenAiTranslation {
   /** Returns the refusal with the path of its field in the shape of its request. */
   refusal(refusal: DecisionRefusal): DecisionRefusal {
     const { param } = refusal;
-    return this.#questions === null || param === null ? refusal : refusal.withParam(openAiParam(param));
+    if (this.#questions === null || param === null) return refusal;
+    return refusal.withParam(param === 'assets' ? (this.#image ?? 'input') : openAiParam(param));
   }
 }
 

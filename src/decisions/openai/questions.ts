@@ -28,8 +28,15 @@ function isOpenAiType(type: JsonValue | undefined): type is keyof typeof OPENAI_
   return typeof type === 'string' && Object.hasOwn(OPENAI_QUESTION_SCHEMAS, type);
 }
 
-/** Returns one question, or its refusal: `invalid_question_type`, `invalid_criteria`, `invalid_request`. */
-export function questionOf(value: JsonValue, path: string): OpenAiQuestion | DecisionRefusal {
+/**
+ * Returns one question, or its refusal: `invalid_question_type`, `invalid_criteria`, `invalid_request`. The paths of
+ * images are added to `images`.
+ */
+export function questionOf(
+  value: JsonValue,
+  path: string,
+  images: string[],
+): OpenAiQuestion | DecisionRefusal {
   const type = isJsonObject(value) ? value.get('type') : undefined;
   if (!isJsonObject(value) || !isOpenAiType(type)) {
     return new DecisionRefusal('invalid_question_type', {
@@ -42,7 +49,7 @@ export function questionOf(value: JsonValue, path: string): OpenAiQuestion | Dec
   const asked = value.get('instructions') ?? null;
   // Criteria may say it all, as in the contract. The AI SDK then sends none.
   const is_left_out = asked === null && type !== 'predicate';
-  const instructions = is_left_out ? null : contentOf(asked, `${path}.instructions`);
+  const instructions = is_left_out ? null : contentOf(asked, `${path}.instructions`, images);
   if (instructions instanceof DecisionRefusal) return instructions;
   switch (type) {
     case 'predicate':
