@@ -1,4 +1,25 @@
-import type { PageEntry } from './page.ts';
+import type { Permission } from '../../contract/roles.ts';
+import type { IconName } from './components/icon.tsx';
+import { organizationPath, type PageEntry, type PageGroup } from './page.ts';
+
+type Load = PageEntry['load'];
+
+/** Returns the pages of rows: the last part of the path, the name and icon in the navigation, the permission, the file. */
+function ofOrganization(
+  group: PageGroup,
+  rows: readonly (readonly [string, string, IconName, Permission, Load])[],
+): readonly PageEntry[] {
+  return rows.map(([page, label, icon, permission, load]) => {
+    const path = organizationPath(':organization_id', page);
+    return { path, audience: 'organization', group, label, icon, permission, load };
+  });
+}
+
+function ofOperator(rows: readonly (readonly [string, string, IconName, Load])[]): readonly PageEntry[] {
+  return rows.map(([page, label, icon, load]) => {
+    return { path: `/console/operator/${page}`, audience: 'operator', group: 'operate', label, icon, load };
+  });
+}
 
 /** Every page of the console, in the order of the navigation. A new page is an entry here. */
 export const PAGES: readonly PageEntry[] = [
@@ -9,173 +30,36 @@ export const PAGES: readonly PageEntry[] = [
   { path: '/console/reset', audience: 'anyone', load: () => import('./reset.tsx') },
   { path: '/console/invitation', audience: 'anyone', load: () => import('./invitation.tsx') },
   { path: '/console/account', audience: 'signed_in', load: () => import('./account/account.tsx') },
-  {
-    path: '/console/o/:organization_id/overview',
-    audience: 'organization',
-    label: 'Overview',
-    icon: 'layout-dashboard',
-    group: 'build',
-    permission: 'see',
-    load: () => import('./overview/overview.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/playground',
-    audience: 'organization',
-    label: 'Playground',
-    icon: 'square-terminal',
-    group: 'build',
-    permission: 'use_keys',
-    load: () => import('./playground/playground.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/batch',
-    audience: 'organization',
-    label: 'Batch',
-    icon: 'rows-3',
-    group: 'build',
-    permission: 'use_keys',
-    load: () => import('./batch/batch.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/evaluate',
-    audience: 'organization',
-    label: 'Evaluate',
-    icon: 'target',
-    group: 'build',
-    permission: 'use_keys',
-    load: () => import('./evaluate/evaluate.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/models',
-    audience: 'organization',
-    label: 'Models',
-    icon: 'box',
-    group: 'build',
-    permission: 'see',
-    load: () => import('./models/models.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/keys',
-    audience: 'organization',
-    label: 'Keys',
-    icon: 'key-round',
-    group: 'build',
-    permission: 'see',
-    load: () => import('./keys/keys.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/usage',
-    audience: 'organization',
-    label: 'Usage',
-    icon: 'chart-column',
-    group: 'build',
-    permission: 'see',
-    load: () => import('./usage/usage.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/billing',
-    audience: 'organization',
-    label: 'Billing',
-    icon: 'credit-card',
-    group: 'account',
-    permission: 'see',
-    load: () => import('./billing/billing.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/projects',
-    audience: 'organization',
-    label: 'Projects',
-    icon: 'folder',
-    group: 'manage',
-    permission: 'see',
-    load: () => import('./projects/projects.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/members',
-    audience: 'organization',
-    label: 'Members',
-    icon: 'users',
-    group: 'manage',
-    permission: 'see',
-    load: () => import('./members/members.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/trail',
-    audience: 'organization',
-    label: 'Audit log',
-    icon: 'scroll-text',
-    group: 'manage',
-    permission: 'see_audit_log',
-    load: () => import('./audit-log.tsx'),
-  },
-  {
-    path: '/console/o/:organization_id/settings',
-    audience: 'organization',
-    label: 'Settings',
-    icon: 'settings',
-    group: 'account',
-    permission: 'see',
-    load: () => import('./settings.tsx'),
-  },
-  {
-    path: '/console/operator/inbox',
-    audience: 'operator',
-    label: 'Inbox',
-    icon: 'inbox',
-    group: 'operate',
-    load: () => import('./operator/inbox.tsx'),
-  },
-  {
-    path: '/console/operator/organizations',
-    audience: 'operator',
-    label: 'Organizations',
-    icon: 'building-2',
-    group: 'operate',
-    load: () => import('./operator/organizations.tsx'),
-  },
+  ...ofOrganization('build', [
+    ['overview', 'Overview', 'layout-dashboard', 'see', () => import('./overview/overview.tsx')],
+    ['playground', 'Playground', 'square-terminal', 'use_keys', () => import('./playground/playground.tsx')],
+    ['batch', 'Batch', 'rows-3', 'use_keys', () => import('./batch/batch.tsx')],
+    ['evaluate', 'Evaluate', 'target', 'use_keys', () => import('./evaluate/evaluate.tsx')],
+    ['models', 'Models', 'box', 'see', () => import('./models/models.tsx')],
+    ['keys', 'Keys', 'key-round', 'see', () => import('./keys/keys.tsx')],
+    ['usage', 'Usage', 'chart-column', 'see', () => import('./usage/usage.tsx')],
+  ]),
+  ...ofOrganization('manage', [
+    ['projects', 'Projects', 'folder', 'see', () => import('./projects/projects.tsx')],
+    ['members', 'Members', 'users', 'see', () => import('./members/members.tsx')],
+    ['trail', 'Audit log', 'scroll-text', 'see_audit_log', () => import('./audit-log.tsx')],
+  ]),
+  ...ofOrganization('account', [
+    ['billing', 'Billing', 'credit-card', 'see', () => import('./billing/billing.tsx')],
+    ['settings', 'Settings', 'settings', 'see', () => import('./settings.tsx')],
+  ]),
+  ...ofOperator([
+    ['inbox', 'Inbox', 'inbox', () => import('./operator/inbox.tsx')],
+    ['organizations', 'Organizations', 'building-2', () => import('./operator/organizations.tsx')],
+    ['models', 'Models', 'box', () => import('./operator/models.tsx')],
+    ['live', 'Live', 'activity', () => import('./operator/live.tsx')],
+    ['audit', 'Ledger audit', 'shield-check', () => import('./operator/audit.tsx')],
+    ['problems', 'Problems', 'triangle-alert', () => import('./operator/problems.tsx')],
+    ['trail', 'Service audit log', 'scroll-text', () => import('./operator/audit-log.tsx')],
+  ]),
   {
     path: '/console/operator/organizations/:organization_id',
     audience: 'operator',
     load: () => import('./operator/organization.tsx'),
-  },
-  {
-    path: '/console/operator/models',
-    audience: 'operator',
-    label: 'Models',
-    icon: 'box',
-    group: 'operate',
-    load: () => import('./operator/models.tsx'),
-  },
-  {
-    path: '/console/operator/live',
-    audience: 'operator',
-    label: 'Live',
-    icon: 'activity',
-    group: 'operate',
-    load: () => import('./operator/live.tsx'),
-  },
-  {
-    path: '/console/operator/audit',
-    audience: 'operator',
-    label: 'Ledger audit',
-    icon: 'shield-check',
-    group: 'operate',
-    load: () => import('./operator/audit.tsx'),
-  },
-  {
-    path: '/console/operator/problems',
-    audience: 'operator',
-    label: 'Problems',
-    icon: 'triangle-alert',
-    group: 'operate',
-    load: () => import('./operator/problems.tsx'),
-  },
-  {
-    path: '/console/operator/trail',
-    audience: 'operator',
-    label: 'Service audit log',
-    icon: 'scroll-text',
-    group: 'operate',
-    load: () => import('./operator/audit-log.tsx'),
   },
 ];
