@@ -15,6 +15,7 @@ import {
   Micros,
   nullable,
   OrganizationParams,
+  only,
   queryInteger,
   Time,
 } from './schemas.ts';
@@ -41,6 +42,25 @@ export const PaymentAnswer = answerOf({
   settled_at_ms: nullable(Time),
 });
 
+const NextTier = answerOf({
+  tier: Type.Integer(),
+  paid_micros: Micros,
+  days: Type.Integer(),
+  limits: nullable(Limits),
+  top_up_max_micros: Micros,
+  missing_micros: Micros,
+  days_passed_at_ms: nullable(Time),
+});
+
+const TopUpTerms = answerOf({
+  least_micros: Micros,
+  most_micros: Micros,
+  is_manual: Type.Boolean({
+    description: 'The operator confirms each payment; there is no checkout to go to.',
+  }),
+  is_allowed: Type.Boolean({ description: 'Whether the role of who asks allows a top-up.' }),
+});
+
 const Billing = answerOf({
   credit_micros: Micros,
   held_micros: Micros,
@@ -51,17 +71,7 @@ const Billing = answerOf({
   tier: Type.Integer(),
   minimum_tier: nullable(Type.Integer()),
   limits: nullable(Limits),
-  next_tier: nullable(
-    answerOf({
-      tier: Type.Integer(),
-      paid_micros: Micros,
-      days: Type.Integer(),
-      limits: nullable(Limits),
-      top_up_max_micros: Micros,
-      missing_micros: Micros,
-      days_passed_at_ms: nullable(Time),
-    }),
-  ),
+  next_tier: nullable(NextTier),
   credit_alert_micros: nullable(Micros),
   tier_changes: listOf(
     answerOf({
@@ -72,14 +82,7 @@ const Billing = answerOf({
       created_at_ms: Time,
     }),
   ),
-  top_up: answerOf({
-    least_micros: Micros,
-    most_micros: Micros,
-    is_manual: Type.Boolean({
-      description: 'The operator confirms each payment; there is no checkout to go to.',
-    }),
-    is_allowed: Type.Boolean({ description: 'Whether the role of who asks allows a top-up.' }),
-  }),
+  top_up: TopUpTerms,
   pending: listOf(PaymentAnswer),
   refunds: listOf(PaymentAnswer),
 });
@@ -190,24 +193,16 @@ export function billingRoutes(services: ConsoleServices) {
 }
 
 function shown(facts: Awaited<ReturnType<typeof billing>>): Static<typeof Billing> {
-  const { dedicated_limits: _, next_tier, top_up, pending, refunds, ...rest } = facts;
-  const { least_micros, most_micros, is_manual, is_allowed } = top_up;
-  return {
-    ...rest,
-    next_tier: next_tier === null ? null : shownNextTier(next_tier),
-    top_up: { least_micros, most_micros, is_manual, is_allowed },
-    pending: pending.map(shownPayment),
-    refunds: refunds.map(shownPayment),
-  };
-}
-
-function shownNextTier(next: NonNullable<Awaited<ReturnType<typeof billing>>['next_tier']>) {
-  const { tier, paid_micros, days, limits, top_up_max_micros, missing_micros, days_passed_at_ms } = next;
-  return { tier, paid_micros, days, limits, top_up_max_micros, missing_micros, days_passed_at_ms };
+  return only(Billing, {
+    ...facts,
+    next_tier: facts.next_tier === null ? null : only(NextTier, facts.next_tier),
+    top_up: only(TopUpTerms, facts.top_up),
+    pending: facts.pending.map(shownPayment),
+    refunds: facts.refunds.map(shownPayment),
+  });
 }
 
 export function shownPayment(payment: Payment): Static<typeof PaymentAnswer> {
-  const { id, kind, provider, amount_micros, status, created_at_ms, settled_at_ms } = payment;
-  const is_reversal = kind === 'top_up' && payment.refunds_payment_id !== null;
-  return { id, kind, is_reversal, provider, amount_micros, status, created_at_ms, settled_at_ms };
+  const is_reversal = payment.kind === 'top_up' && payment.refunds_payment_id !== null;
+  return only(PaymentAnswer, { ...payment, is_reversal });
 }

@@ -21,6 +21,7 @@ import {
   Name,
   nullable,
   OrganizationParams,
+  only,
   Password,
   RoleSchema,
   Time,
@@ -49,16 +50,7 @@ export function invitationRoutes(services: ConsoleServices) {
       '/',
       async ({ actor, params: { organization_id } }) => {
         const invitations = await listInvitations(services, actor, organization_id);
-        return {
-          items: invitations.map(({ id, email, role, invited_by_name, created_at_ms, expires_at_ms }) => ({
-            id,
-            email,
-            role,
-            invited_by_name,
-            created_at_ms,
-            expires_at_ms,
-          })),
-        };
+        return { items: invitations.map((invitation) => only(Invitation, invitation)) };
       },
       { params: OrganizationParams, response: answerOf({ items: listOf(Invitation) }) },
     )

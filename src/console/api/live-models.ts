@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { requirePermission } from '../../access/permissions.ts';
 import { TypeTemperatures } from '../../questions/temperatures.ts';
-import { answerOf, listOf, Micros, nullable, OrganizationParams } from './schemas.ts';
+import { answerOf, listOf, Micros, nullable, OrganizationParams, only } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
@@ -35,13 +35,7 @@ export function liveModelRoutes(services: ConsoleServices) {
         const { organization_id } = params;
         await requirePermission(services.store, actor, organization_id, 'see');
         const models = await catalog.listDecisionModelsOf(organization_id);
-        return {
-          items: models.map(({ id, context_tokens, input_price_micros_per_million_tokens }) => ({
-            id,
-            context_tokens,
-            input_price_micros_per_million_tokens,
-          })),
-        };
+        return { items: models.map((model) => only(LiveModel, model)) };
       },
       { params: OrganizationParams, response: answerOf({ items: listOf(LiveModel) }) },
     )
@@ -56,9 +50,7 @@ export function liveModelRoutes(services: ConsoleServices) {
         const facts = is_own
           ? services.operation.models.lifecycle(model.id)?.engineIfLoaded()?.facts
           : undefined;
-        if (facts === undefined) return { base: null };
-        const { weights_sha256, profile, temperatures } = facts;
-        return { base: { weights_sha256, profile, temperatures } };
+        return { base: facts === undefined ? null : only(TuningBase, facts) };
       },
       {
         params: OrganizationParams,

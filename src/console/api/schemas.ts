@@ -1,4 +1,4 @@
-import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { t } from 'elysia';
 import { ENTRY_ID } from '../../contract/identifiers.ts';
 import { ROLES, type Role } from '../../contract/roles.ts';
@@ -52,6 +52,16 @@ export const OrganizationParams = Type.Object({ organization_id: Id });
 /** Returns the schema of a response with exactly these fields, so that no other leaks by accident. */
 export function answerOf<Properties extends TProperties>(properties: Properties) {
   return Type.Object(properties, { additionalProperties: false });
+}
+
+/** Returns the fields of a row that a response has, without all others of the row. */
+export function only<Answer extends object>(
+  { properties }: TObject & { readonly static: Answer },
+  row: NoInfer<Answer>,
+): Answer {
+  const answer = { ...row };
+  for (const field in answer) if (!(field in properties)) delete answer[field];
+  return answer;
 }
 
 /** Returns the schema of a list in a response. Its type is readonly, so that no list is copied to be sent. */

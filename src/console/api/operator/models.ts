@@ -4,7 +4,7 @@ import type { Actor } from '../../../access/actor.ts';
 import { AccountError } from '../../../access/errors.ts';
 import { Catalog, isServed } from '../../../catalog/catalog.ts';
 import { closeModel, listModelAliases, openModel, setModelPrice } from '../../../catalog/changes.ts';
-import { answerOf, Done, done, listOf, Micros, nullable, Time } from '../schemas.ts';
+import { answerOf, Done, done, listOf, Micros, nullable, only, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { Queue } from './live.ts';
 import { operatorOnly } from './operator-only.ts';
@@ -106,17 +106,11 @@ async function listModels(
   const states = models.states();
   const drifts = new Map(answer_counts.drifts().map((drift) => [drift.model, drift.index]));
   return (await new Catalog(store.catalog).list()).map((model) => {
-    const { id, kind, status, description, context_tokens, released_at_ms } = model;
+    const { id } = model;
     const engine = states.find((one) => one.id === id);
-    return {
-      id,
-      kind,
-      status,
-      description,
+    return only(Model, {
+      ...model,
       aliases: aliases.filter(({ model_id }) => model_id === id).map(({ alias }) => alias),
-      context_tokens,
-      input_price_micros_per_million_tokens: model.input_price_micros_per_million_tokens,
-      released_at_ms,
       has_weights: isServed(model),
       engine:
         engine === undefined
@@ -124,6 +118,6 @@ async function listModels(
           : { state: engine.state, load_error: engine.load_error ?? null, load: models.schedulerLoad(id) },
       drift_index: drifts.get(id) ?? null,
       reload: reloads.statusOf(operator, id),
-    };
+    });
   });
 }

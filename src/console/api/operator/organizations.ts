@@ -12,7 +12,16 @@ import { listPendingPayments, topUpRange } from '../../../payments/credit.ts';
 import { AuditLogPage, AuditLogQuery, readAuditLog } from '../audit-log.ts';
 import { Limits, PaymentAnswer, shownPayment } from '../billing.ts';
 import { cursorAt, placeOf } from '../cursor.ts';
-import { answerOf, listOf, Micros, nullable, OrganizationParams, RoleSchema, Time } from '../schemas.ts';
+import {
+  answerOf,
+  listOf,
+  Micros,
+  nullable,
+  OrganizationParams,
+  only,
+  RoleSchema,
+  Time,
+} from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';
 import { organizationChangeRoutes } from './organization-changes.ts';
@@ -20,6 +29,14 @@ import { organizationCreditRoutes } from './organization-credit.ts';
 
 /** The lines of one page of the search. */
 const PAGE_LINES = 50;
+
+const Dedicated = answerOf({
+  minimum_tier: nullable(Type.Integer()),
+  requests_per_minute: nullable(Type.Integer()),
+  tokens_per_minute: nullable(Type.Integer()),
+  questions_per_request: nullable(Type.Integer()),
+  top_up_max_micros: nullable(Micros),
+});
 
 const Overview = {
   id: Type.String(),
@@ -33,32 +50,26 @@ const Overview = {
   first_paid_at_ms: nullable(Time),
   tier_in_force: Type.Integer(),
   limits: nullable(Limits),
-  dedicated: answerOf({
-    minimum_tier: nullable(Type.Integer()),
-    requests_per_minute: nullable(Type.Integer()),
-    tokens_per_minute: nullable(Type.Integer()),
-    questions_per_request: nullable(Type.Integer()),
-    top_up_max_micros: nullable(Micros),
-  }),
+  dedicated: Dedicated,
   suspended_at_ms: nullable(Time),
   members: Type.Integer(),
   last_used_at_ms: nullable(Time),
 };
 const OverviewAnswer = answerOf(Overview);
 
+const Member = answerOf({
+  user_id: Type.String(),
+  email: Type.String(),
+  name: Type.String(),
+  role: RoleSchema,
+  created_at_ms: Time,
+});
+
 const Whole = answerOf({
   ...Overview,
   top_up: answerOf({ least_micros: Micros, most_micros: Micros }),
   pending: listOf(PaymentAnswer),
-  member_list: listOf(
-    answerOf({
-      user_id: Type.String(),
-      email: Type.String(),
-      name: Type.String(),
-      role: RoleSchema,
-      created_at_ms: Time,
-    }),
-  ),
+  member_list: listOf(Member),
 });
 
 /**
@@ -127,44 +138,14 @@ async function whole(
     ...shown(overview),
     top_up: { least_micros: least, most_micros: most },
     pending: pending.map(shownPayment),
-    member_list: members.map(({ user_id, email, name, role, created_at_ms }) => ({
-      user_id,
-      email,
-      name,
-      role,
-      created_at_ms,
-    })),
+    member_list: members.map((member) => only(Member, member)),
   };
 }
 
 function shown(organization: OrganizationOverview): Static<typeof OverviewAnswer> {
-  const { id, name, personal_user_id, created_at_ms, credit_micros, held_micros, open_holds } = organization;
-  const { paid_micros, first_paid_at_ms, tier_in_force, limits, suspended_at_ms } = organization;
-  const { minimum_tier, requests_per_minute, tokens_per_minute } = organization;
-  const { questions_per_request, top_up_max_micros, members, last_used_at_ms } = organization;
-  return {
-    id,
-    name,
-    is_personal: personal_user_id !== null,
-    created_at_ms,
-    credit_micros,
-    held_micros,
-    open_holds,
-    paid_micros,
-    first_paid_at_ms,
-    tier_in_force,
-    limits,
-    dedicated: {
-      minimum_tier,
-      requests_per_minute,
-      tokens_per_minute,
-      questions_per_request,
-      top_up_max_micros,
-    },
-    suspended_at_ms,
-    members,
-    last_used_at_ms,
-  };
+  const is_personal = organization.personal_user_id !== null;
+  const dedicated = only(Dedicated, organization);
+  return only(OverviewAnswer, { ...organization, is_personal, dedicated });
 }
 
 function cursorOf(text: string): OrganizationCursor {
