@@ -5,6 +5,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { OPERATOR } from '../access/actor.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { checkedJson } from '../json/checked-json.ts';
+import { oneOf } from '../json/one-of.ts';
 import { LIFECYCLE_STATES } from '../served-models/model-answerer.ts';
 import { ReloadRefused, type ReloadRequest } from '../served-models/reload.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -40,7 +41,7 @@ const States = Type.Object({
   states: Type.Array(
     Type.Object({
       id: Type.String(),
-      state: Type.Union(LIFECYCLE_STATES.map((state) => Type.Literal(state))),
+      state: oneOf(LIFECYCLE_STATES),
       load_error: Type.Union([Type.String(), Type.Null()]),
       /** The bytes of weights, keys and values, and kept prefixes; null where none are loaded in this process. */
       memory_bytes: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),

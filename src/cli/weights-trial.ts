@@ -11,15 +11,12 @@ import {
 } from '../../native/engine.ts';
 import { openOptions } from '../config/open-options.ts';
 import { checkedJson } from '../json/checked-json.ts';
+import { oneOf } from '../json/one-of.ts';
 import { sendHealthProbe } from '../served-models/health-probe.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** The word that starts this program as a trial; not a command for operators. */
 export const WEIGHTS_TRIAL = 'weights-trial';
-
-function oneOf<const Values extends readonly (string | boolean)[]>(values: Values) {
-  return Type.Union(values.map((value) => Type.Literal<Values[number]>(value)));
-}
 
 /** The standard input of a trial: the settings with which a server loads. */
 export const TrialRequest = Type.Object({

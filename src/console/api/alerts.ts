@@ -1,27 +1,17 @@
-import { type TSchema, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { markAlertsRead, receivedAlerts } from '../../alerts/received.ts';
-import type { AlertKind } from '../../store/alert-records.ts';
+import { oneOf } from '../../json/one-of.ts';
+import { ALERT_KINDS } from '../../store/alert-records.ts';
 import { answerOf, Done, done, listOf, Micros, nullable, Time } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
-
-const KindSchema = Type.Union([
-  Type.Literal('credit_low'),
-  Type.Literal('spend_limit_near'),
-  Type.Literal('spend_limit_reached'),
-  Type.Literal('key_spend_limit_near'),
-  Type.Literal('key_spend_limit_reached'),
-  Type.Literal('tier_changed'),
-  Type.Literal('payment_credited'),
-  Type.Literal('key_expires'),
-]) satisfies TSchema & { readonly static: AlertKind };
 
 const ReceivedAlert = answerOf({
   id: Type.Integer(),
   organization_id: Type.String(),
   organization_name: Type.String(),
-  kind: KindSchema,
+  kind: oneOf(ALERT_KINDS),
   subject_id: Type.String(),
   subject_name: nullable(Type.String()),
   amount_micros: nullable(Micros),

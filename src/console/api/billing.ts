@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { firstSteps } from '../../accounts/first-steps.ts';
 import { setCreditAlert } from '../../alerts/credit-alert.ts';
+import { oneOf } from '../../json/one-of.ts';
 import { billing, creditMovements } from '../../payments/billing.ts';
 import { cancelTopUp, startTopUp } from '../../payments/credit.ts';
 import { manualProvider } from '../../payments/manual.ts';
@@ -33,7 +34,7 @@ export const Limits = answerOf({
 
 export const PaymentAnswer = answerOf({
   id: Type.String(),
-  kind: Type.Union([Type.Literal('top_up'), Type.Literal('refund')]),
+  kind: oneOf(['top_up', 'refund']),
   is_reversal: Type.Boolean({ description: 'A top-up that takes a refund back, such as a won dispute.' }),
   provider: Type.String(),
   amount_micros: Micros,
@@ -88,12 +89,7 @@ const Billing = answerOf({
 });
 
 const Movement = answerOf({
-  kind: Type.Union([
-    Type.Literal('top_up'),
-    Type.Literal('refund'),
-    Type.Literal('charge'),
-    Type.Literal('charges'),
-  ]),
+  kind: oneOf(['top_up', 'refund', 'charge', 'charges']),
   entry_id: Type.Integer(),
   at_ms: Time,
   amount_micros: Micros,
@@ -140,7 +136,7 @@ export function billingRoutes(services: ConsoleServices) {
       {
         params: OrganizationParams,
         query: Type.Object({
-          by: Type.Optional(Type.Union([Type.Literal('day'), Type.Literal('request')])),
+          by: Type.Optional(oneOf(['day', 'request'])),
           entry_id: Type.Optional(queryInteger()),
           balance_micros: Type.Optional(queryInteger()),
         }),

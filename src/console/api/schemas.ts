@@ -1,8 +1,9 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { t } from 'elysia';
 import { ENTRY_ID } from '../../contract/identifiers.ts';
-import { ROLES, type Role } from '../../contract/roles.ts';
-import { MODES, type Mode } from '../../questions/question.ts';
+import { ROLES } from '../../contract/roles.ts';
+import { oneOf } from '../../json/one-of.ts';
+import { MODES } from '../../questions/question.ts';
 import { TIME_MAX_MS } from '../../usage/buckets.ts';
 
 /** An id of this service. */
@@ -84,12 +85,7 @@ export async function done(change: Promise<unknown>): Promise<Static<typeof Done
 }
 
 /** The mode of reading a record. */
-export const ModeSchema = oneOf<Mode>(MODES);
+export const ModeSchema = oneOf(MODES);
 
 /** The role of a member in an organization. */
-export const RoleSchema = oneOf<Role>(ROLES);
-
-/** Returns the schema of one of these names. Of a list of unknown length, the framework's types would make never. */
-function oneOf<Name extends string>(names: readonly Name[]) {
-  return Type.Unsafe<Name>(Type.Union(names.map((name) => Type.Literal(name))));
-}
+export const RoleSchema = oneOf(ROLES);

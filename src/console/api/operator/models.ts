@@ -4,6 +4,9 @@ import type { Actor } from '../../../access/actor.ts';
 import { AccountError } from '../../../access/errors.ts';
 import { Catalog, isServed } from '../../../catalog/catalog.ts';
 import { closeModel, listModelAliases, openModel, setModelPrice } from '../../../catalog/changes.ts';
+import { oneOf } from '../../../json/one-of.ts';
+import { LIFECYCLE_STATES } from '../../../served-models/model-answerer.ts';
+import { MODEL_KINDS, MODEL_STATUSES } from '../../../store/catalog-records.ts';
 import { answerOf, Done, done, listOf, Micros, nullable, only, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { Queue } from './live.ts';
@@ -14,8 +17,8 @@ const ModelId = Type.String({ minLength: 1, maxLength: 100 });
 
 const Model = answerOf({
   id: Type.String(),
-  kind: Type.Union([Type.Literal('decision'), Type.Literal('chat')]),
-  status: Type.Union([Type.Literal('live'), Type.Literal('coming_soon')]),
+  kind: oneOf(MODEL_KINDS),
+  status: oneOf(MODEL_STATUSES),
   description: Type.String(),
   aliases: listOf(Type.String()),
   context_tokens: nullable(Type.Integer()),
@@ -24,12 +27,7 @@ const Model = answerOf({
   has_weights: Type.Boolean({ description: 'Whether an engine answers for it, so that it can be opened.' }),
   engine: nullable(
     answerOf({
-      state: Type.Union([
-        Type.Literal('cold'),
-        Type.Literal('loading'),
-        Type.Literal('fast_ready'),
-        Type.Literal('ready'),
-      ]),
+      state: oneOf(LIFECYCLE_STATES),
       load_error: nullable(Type.String()),
       load: Queue,
     }),
@@ -41,7 +39,7 @@ const Model = answerOf({
   ),
   reload: nullable(
     answerOf({
-      state: Type.Union([Type.Literal('running'), Type.Literal('done'), Type.Literal('failed')]),
+      state: oneOf(['running', 'done', 'failed']),
       started_at_ms: Time,
       ended_at_ms: nullable(Time),
       error: nullable(Type.String()),
