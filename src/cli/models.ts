@@ -120,9 +120,7 @@ export function registerModels(program: Command): void {
   registerAdd(parent);
   registerReload(parent);
   registerDrain(parent);
-  registerOpen(parent);
-  registerClose(parent);
-  registerRemove(parent);
+  registerChanges(parent);
   registerPrice(parent);
   registerAlias(parent);
 }
@@ -147,44 +145,41 @@ function registerDrain(parent: Command): void {
     });
 }
 
-function registerOpen(parent: Command): void {
-  jsonCommand(parent, {
+/** The commands that change one model, and need no more than its id. */
+const CHANGE_COMMANDS = [
+  {
     usage: 'open',
     description: 'open a model for requests; one that this service has no engine for stays closed',
     example: 'tds model open decision-1',
-  })
-    .argument('<id>')
-    .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, (context) => openModel(context, OPERATOR, id));
-      printModel(model, options, `${id} is open.`);
-    });
-}
-
-function registerClose(parent: Command): void {
-  jsonCommand(parent, {
+    change: openModel,
+    outcome: 'open',
+  },
+  {
     usage: 'close',
     description: 'close a model: requests for it get 404 until it is opened again',
     example: 'tds model close decision-1',
-  })
-    .argument('<id>')
-    .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, (context) => closeModel(context, OPERATOR, id));
-      printModel(model, options, `${id} is closed.`);
-    });
-}
-
-function registerRemove(parent: Command): void {
-  jsonCommand(parent, {
+    change: closeModel,
+    outcome: 'closed',
+  },
+  {
     usage: 'remove',
     description:
       'take a model and its aliases out of the catalog: requests for it get 404, its usage is kept, and running servers free its memory',
     example: 'tds model remove decision-2',
-  })
-    .argument('<id>')
-    .action(async (id: string, options: JsonOptions) => {
-      const model = await withData(options, (context) => removeModel(context, OPERATOR, id));
-      printModel(model, options, `${id} is removed.`);
-    });
+    change: removeModel,
+    outcome: 'removed',
+  },
+];
+
+function registerChanges(parent: Command): void {
+  for (const { change, outcome, ...text } of CHANGE_COMMANDS) {
+    jsonCommand(parent, text)
+      .argument('<id>')
+      .action(async (id: string, options: JsonOptions) => {
+        const model = await withData(options, (context) => change(context, OPERATOR, id));
+        printModel(model, options, `${id} is ${outcome}.`);
+      });
+  }
 }
 
 function registerPrice(parent: Command): void {
