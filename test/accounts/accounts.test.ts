@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import type { AccountContext } from '../../src/access/context.ts';
-import { AccountError } from '../../src/access/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import {
   ACTIVE_KEYS_MAX,
@@ -26,6 +25,7 @@ import { randomIdentifiers } from '../../src/contract/identifiers.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';
 import { DATABASES, type OpenDatabase } from '../store/databases.ts';
 import { contextOn } from '../support/context.ts';
+import { outcome } from './everyone.ts';
 import { TestClock, temporaryDatabase } from './support.ts';
 
 type User = { readonly kind: 'user'; readonly user_id: string };
@@ -54,17 +54,6 @@ async function everyone(): Promise<Record<Role | 'stranger', User>> {
   for (const role of ROLES)
     await addMember(context, OPERATOR, { organization_id, user_id: users[role].user_id, role });
   return users;
-}
-
-/** `ok`, or the code of the refusal. */
-async function outcome(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work();
-    return 'ok';
-  } catch (error) {
-    if (error instanceof AccountError) return error.code;
-    throw error;
-  }
 }
 
 describe.each(DATABASES)('accounts, $name', ({ open }) => {
