@@ -2,8 +2,8 @@ import { api, call } from '../client.ts';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
-import { Tile } from '../components/tile.tsx';
-import { formatCount, formatMoney, formatMoneyShort } from '../format.ts';
+import { MoneyTile } from '../components/tile.tsx';
+import { formatCount, formatMoney } from '../format.ts';
 import type { PageProps } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { useRefresh } from '../use-refresh.ts';
@@ -66,16 +66,11 @@ function Balance({ facts }: { readonly facts: BillingFacts }) {
   const { credit_micros, held_micros, open_holds, available_micros } = facts;
   return (
     <dl class="tiles">
-      <Tile
-        title="Available"
-        value={formatMoneyShort(available_micros)}
-        hint={formatMoney(available_micros)}
-      />
-      <Tile title="Balance" value={formatMoneyShort(credit_micros)} hint={formatMoney(credit_micros)} />
-      <Tile
+      <MoneyTile title="Available" micros={available_micros} />
+      <MoneyTile title="Balance" micros={credit_micros} />
+      <MoneyTile
         title="Held for open requests"
-        value={formatMoneyShort(held_micros)}
-        hint={formatMoney(held_micros)}
+        micros={held_micros}
         note={open_holds === 0 ? undefined : formatCount(open_holds, 'request')}
       />
     </dl>

@@ -1,13 +1,7 @@
 import { type ComponentChildren, Fragment } from 'preact';
+import { formatMoney, formatMoneyShort } from '../format.ts';
 
-/** One figure of a `<dl class="tiles">`: its title, its value, and notes. */
-export function Tile({
-  title,
-  value,
-  hint,
-  note,
-  notes = note === undefined ? [] : [note],
-}: {
+interface TileProps {
   readonly title: ComponentChildren;
   readonly value: ComponentChildren;
   /** The exact value, where the shown one is rounded. */
@@ -15,7 +9,10 @@ export function Tile({
   readonly note?: ComponentChildren;
   /** Several short notes, each of which stays on one line. */
   readonly notes?: readonly ComponentChildren[];
-}) {
+}
+
+/** One figure of a `<dl class="tiles">`: its title, its value, and notes. */
+export function Tile({ title, value, hint, note, notes = note === undefined ? [] : [note] }: TileProps) {
   return (
     <div class="panel tile">
       <dt>{title}</dt>
@@ -32,4 +29,12 @@ export function Tile({
       )}
     </div>
   );
+}
+
+/** A figure of money, rounded. */
+export function MoneyTile({
+  micros,
+  ...tile
+}: Omit<TileProps, 'value' | 'hint'> & { readonly micros: number }) {
+  return <Tile {...tile} value={formatMoneyShort(micros)} hint={formatMoney(micros)} />;
 }

@@ -8,10 +8,10 @@ import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
-import { Tile } from '../components/tile.tsx';
+import { MoneyTile, Tile } from '../components/tile.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
-import { formatCount, formatMoney, formatMoneyShort } from '../format.ts';
+import { formatCount, formatMoney } from '../format.ts';
 import type { PageProps } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { CreditActions } from './credit-dialogs.tsx';
@@ -86,12 +86,8 @@ function Facts({ organization }: { readonly organization: WholeOrganization }) {
     organization;
   return (
     <dl class="tiles">
-      <Tile title="Credit" value={formatMoneyShort(credit_micros)} hint={formatMoney(credit_micros)} />
-      <Tile
-        title={`Held by ${formatCount(open_holds, 'request')}`}
-        value={formatMoneyShort(held_micros)}
-        hint={formatMoney(held_micros)}
-      />
+      <MoneyTile title="Credit" micros={credit_micros} />
+      <MoneyTile title={`Held by ${formatCount(open_holds, 'request')}`} micros={held_micros} />
       <Tile title="Paid in total" value={formatMoney(paid_micros)} />
       <Tile title="Tier" value={tier_in_force} />
       <Tile title="Last used" value={<Time time_ms={last_used_at_ms} />} />

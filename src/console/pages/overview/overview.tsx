@@ -5,8 +5,8 @@ import { ButtonLink } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
 import { ErrorState, LoadedView } from '../components/states.tsx';
-import { Tile } from '../components/tile.tsx';
-import { formatMoney, formatMoneyShort, formatNumber } from '../format.ts';
+import { MoneyTile, Tile } from '../components/tile.tsx';
+import { formatNumber } from '../format.ts';
 import { organizationPath, type PageProps } from '../page.ts';
 import { may } from '../session.ts';
 import { RefusedRequests } from '../usage/refused-requests.tsx';
@@ -112,21 +112,12 @@ function Summary({
       )}
       <dl class="tiles">
         <Tile title="Requests today" value={formatNumber(today.requests)} />
-        <Tile
-          title="Cost today"
-          value={formatMoneyShort(today.cost_micros)}
-          hint={formatMoney(today.cost_micros)}
-        />
+        <MoneyTile title="Cost today" micros={today.cost_micros} />
         <Tile title="Requests this month" value={formatNumber(month.requests)} />
-        <Tile
-          title="Cost this month"
-          value={formatMoneyShort(month.cost_micros)}
-          hint={formatMoney(month.cost_micros)}
-        />
-        <Tile
+        <MoneyTile title="Cost this month" micros={month.cost_micros} />
+        <MoneyTile
           title={<a href={billing}>Available credit</a>}
-          value={formatMoneyShort(credit.available_micros)}
-          hint={formatMoney(credit.available_micros)}
+          micros={credit.available_micros}
           note={
             credit.available_micros > 0 ? daysLeftText(daysLeft(credit.available_micros, spent)) : undefined
           }

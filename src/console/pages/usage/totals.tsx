@@ -1,12 +1,5 @@
-import { Tile } from '../components/tile.tsx';
-import {
-  formatCompact,
-  formatDuration,
-  formatMoney,
-  formatMoneyShort,
-  formatNumber,
-  formatPercent,
-} from '../format.ts';
+import { MoneyTile, Tile } from '../components/tile.tsx';
+import { formatCompact, formatDuration, formatNumber, formatPercent } from '../format.ts';
 import { errorShareOf, type UsageSums } from './series.ts';
 
 /** The totals of the shown requests. */
@@ -22,11 +15,7 @@ export function Totals({ totals }: { readonly totals: UsageSums }) {
         value={formatCompact(totals.input_tokens)}
         hint={formatNumber(totals.input_tokens)}
       />
-      <Tile
-        title="Cost"
-        value={formatMoneyShort(totals.cost_micros)}
-        hint={formatMoney(totals.cost_micros)}
-      />
+      <MoneyTile title="Cost" micros={totals.cost_micros} />
       <Tile
         title="Median latency"
         value={latency_ms === null ? '–' : formatDuration(latency_ms.p50)}
