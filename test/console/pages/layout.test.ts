@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { OPERATOR } from '../../../src/access/actor.ts';
+import { invite } from '../../../src/accounts/invitations.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { createOrganization } from '../../../src/accounts/organizations.ts';
+import { createProject } from '../../../src/accounts/projects.ts';
+import { projectFile } from '../../../src/files/project-root.ts';
+import { startTopUp } from '../../../src/payments/credit.ts';
+import { manualProvider } from '../../../src/payments/manual.ts';
+import { DAY_MS } from '../../../src/time/clock.ts';
+import { chromiumPath } from '../../support/chromium.ts';
+import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE } from '../browser.ts';
+import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addUsage } from '../usage-rows.ts';
+import { addMemberPerson, visit } from './visitor.ts';
+
+setDefaultTimeout(120_000);
+
+const program = chromiumPath();
+/** The path of a `PageEntry`. Its file would import the browser's types. */
+const { PAGES }: { readonly PAGES: readonly { readonly path: string }[] } = await import(
+  projectFile('src/console/pages/pages.ts')
+);
+
+/** As long as a name may be, with no place for a new line. */
+const LONG_NAME = 'Donaudampfschifffahrtsgesellschaft'.repeat(3).slice(0, 100);
+const SMALL_PHONE = { ...PHONE, width: 320 };
+
+describe.skipIf(program === null)('the layout of every page', () => {
+  let made: TestConsole;
+  let browser: ConsoleBrowser;
+  let ada: Person;
+  let invitation_token: string;
+  beforeAll(async () => {
+    made = await startTestConsole();
+    browser = await ConsoleBrowser.shared(program ?? '');
+    ada = await addPerson(made, { email: 'ada@example.com', name: LONG_NAME, is_operator: true });
+    const { organization_id } = ada;
+    const { accounts, db } = made.service;
+    const project = await createProject(accounts, OPERATOR, { organization_id, name: LONG_NAME });
+    const key = await createKey(accounts, OPERATOR, { project_id: project.id, name: LONG_NAME });
+    const now_ms = Date.now();
+    addUsage(db, {
+      organization_id,
+      project_id: project.id,
+      api_key_id: key.id,
+      requests: 62,
+      from_ms: now_ms - DAY_MS,
+      to_ms: now_ms,
+    });
+    await createOrganization(accounts, OPERATOR, { name: LONG_NAME, owner_user_id: ada.user_id });
+    await startTopUp(accounts, OPERATOR, manualProvider, { organization_id, amount_micros: 5_000_000 });
+    await addMemberPerson(made, organization_id, 'reader', `${LONG_NAME.slice(0, 60)}B`);
+    const asked = { organization_id, email: `${LONG_NAME}@example.com`, role: 'reader' } as const;
+    invitation_token = (await invite(accounts, OPERATOR, asked)).token;
+  });
+  afterAll(() => made.close());
+
+  /** The widths of these at which the open page is wider than the screen, each with the page's path. */
+  async function tooWide(opened: ConsolePage, path: string): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const view of [SMALL_PHONE, DESKTOP]) {
+      await opened.show(view);
+      if (await opened.overflows()) found.push(`${path} at ${view.width}`);
+    }
+    return found;
+  }
+
+  test('no page of the console is wider than the screen, however long its names are', async () => {
+    await using opened = await visit(browser, made, '/console/account', { person: ada });
+    const { page } = opened;
+    const found: string[] = [];
+    for (const { path } of PAGES) {
+      const address = path.replace(':organization_id', ada.organization_id);
+      const more = path.endsWith('/usage')
+        ? '?group=project'
+        : path.endsWith('/invitation')
+          ? `#token=${invitation_token}`
+          : '';
+      await page.evaluate(`new Promise((drawn) => {
+        history.pushState(null, '', ${JSON.stringify(address + more)});
+        dispatchEvent(new PopStateEvent('popstate'));
+        requestAnimationFrame(() => requestAnimationFrame(drawn));
+      })`);
+      await page.locator('main:not(:has(.skeleton)) h1').waitFor();
+      found.push(...(await tooWide(opened, path)));
+    }
+    expect(found).toEqual([]);
+    expect(opened.complaints).toEqual([]);
+  });
+});
