@@ -88,4 +88,15 @@ describe.skipIf(program === null)('the layout of every page', () => {
     expect(found).toEqual([]);
     expect(opened.complaints).toEqual([]);
   });
+
+  test('no document is wider than the screen', async () => {
+    await using opened = await visit(browser, made, '/docs');
+    const found: string[] = [];
+    for (const path of ['/docs', '/docs/errors', '/swagger']) {
+      await opened.page.goto(`${made.origin}${path}`);
+      found.push(...(await tooWide(opened, path)));
+    }
+    expect(found).toEqual([]);
+    expect(opened.complaints).toEqual([]);
+  });
 });
