@@ -64,6 +64,50 @@ describe.skipIf(program === null)('the components of the console in a real brows
     },
   );
 
+  test('forced colours leave to see which one is chosen, how full a meter is, and which line is whose', async () => {
+    await using opened = await openGallery(DESKTOP);
+    const { page } = opened;
+    // A chart draws its colours once, with those that the reader has then.
+    await page.emulateMedia({ forcedColors: 'active' });
+    await page.goto(`http://127.0.0.1:${server.port}/console/o/org_1/usage`);
+    await page.getByRole('button', { name: 'Account: Ada Lovelace' }).click();
+    await page.locator('canvas').nth(1).waitFor();
+    // A forced ground keeps its transparency, which shows the same colour below it.
+    const grounds = (selector: string) =>
+      page.evaluate<string[]>(
+        `[...document.querySelectorAll(${JSON.stringify(selector)})].map((one) =>
+          getComputedStyle(one).backgroundColor.replace(/^rgba(.*), 0\\)$/, 'rgb$1)'))`,
+      );
+    const unlike: Readonly<Record<string, string>> = {
+      '.segmented input:checked + span': '.segmented input:not(:checked) + span',
+      '.side a[aria-current]': '.side a:not([aria-current])',
+      '.menu-list > a[aria-current]': '.menu-list > a:not([aria-current])',
+      '[role=tab][aria-selected=true]': '[role=tab][aria-selected=false]',
+      '.meter-fill': '.meter-track',
+      '.probability-fill': '.probability-track',
+      '.probability-threshold': '.probability-fill',
+    };
+    for (const [selector, other] of Object.entries(unlike)) {
+      const [some, others] = [await grounds(selector), await grounds(other)];
+      expect([selector, some.length > 0, others.length > 0]).toEqual([selector, true, true]);
+      expect([selector, some.filter((ground) => others.includes(ground))]).toEqual([selector, []]);
+    }
+    const unframed = await page.evaluate(
+      `[...document.querySelectorAll('.meter-track, .probability-track')]
+        .filter((track) => getComputedStyle(track).borderTopWidth === '0px').length`,
+    );
+    expect(unframed).toBe(0);
+    const swatches = await grounds('.chart:nth-child(2) .swatch');
+    expect(new Set(swatches).size).toBe(2);
+    const drawn = await page.evaluate<string[]>(`(() => {
+      const canvas = document.querySelector('.chart:nth-child(2) canvas');
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const pixels = Array.from({ length: data.length / 4 }, (_, at) => data.slice(at * 4, at * 4 + 3).join(', '));
+      return [...new Set(pixels)].map((colour) => 'rgb(' + colour + ')');
+    })()`);
+    expect(drawn).toEqual(expect.arrayContaining(swatches));
+  });
+
   test('the navigation leads to the documents', async () => {
     await using opened = await openGallery(DESKTOP);
     const navigation = opened.page.getByRole('navigation', { name: 'Pages' });

@@ -99,4 +99,13 @@ describe.skipIf(program === null)('the layout of every page', () => {
     expect(found).toEqual([]);
     expect(opened.complaints).toEqual([]);
   });
+
+  test('forced colours leave to see which document is open', async () => {
+    await using opened = await visit(browser, made, '/docs');
+    const { page } = opened;
+    await page.emulateMedia({ forcedColors: 'active' });
+    const colour = (selector: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).color`);
+    expect(await colour('nav a[aria-current]')).not.toBe(await colour('nav a:not([aria-current])'));
+  });
 });

@@ -151,12 +151,11 @@ function coloursOf(place: HTMLElement, series: readonly ChartSeries[]) {
     probe.style.color = variable;
     return getComputedStyle(probe).color;
   };
-  const colours = {
-    text: resolved('var(--text-muted)'),
-    grid: resolved('var(--line)'),
-    font: `12px ${getComputedStyle(place).fontFamily}`,
-    series: series.map(({ color }, index) => resolved(variableOf(color ?? index + 1))),
-  };
+  const text = resolved('var(--text-muted)');
+  const grid = resolved('var(--line)');
+  // Series are told apart by their colours alone, also where the reader forces those of everything else.
+  probe.style.setProperty('forced-color-adjust', 'none');
+  const of_series = series.map(({ color }, index) => resolved(variableOf(color ?? index + 1)));
   probe.remove();
-  return colours;
+  return { text, grid, font: `12px ${getComputedStyle(place).fontFamily}`, series: of_series };
 }
