@@ -309,6 +309,16 @@ describe.skipIf(program === null)('the page of keys', () => {
     await search.fill('nothing like it');
     await page.getByRole('button', { name: 'Show all keys' }).click();
     await page.getByText('1–50 of 60').waitFor();
+
+    await opened.show(PHONE);
+    const focusable = await page.evaluate(`[...document.querySelectorAll('.sort-button')].filter((button) => {
+      button.focus();
+      return document.activeElement === button;
+    }).length`);
+    expect(focusable).toBe(0);
+    await page.getByRole('columnheader', { name: 'Project' }).waitFor({ state: 'attached' });
+    await page.getByLabel('Sort by').selectOption('Name, reversed');
+    expect((await names())[0]).toBe('Key 60');
   });
 
   test('each key has its spend of this UTC month, and is sorted by it', async () => {

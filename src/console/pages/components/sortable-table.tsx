@@ -1,9 +1,15 @@
 import { useState } from 'preact/hooks';
 import { formatNumber } from '../format.ts';
 import { Button } from './button.tsx';
-import { type Column, Table, type TableOrder, type TableProps } from './table.tsx';
+import { Select } from './field.tsx';
+import { type Column, Table, type TableProps } from './table.tsx';
 
 const PAGE_ROWS = 50;
+
+interface ChosenOrder {
+  readonly title: string;
+  readonly is_descending: boolean;
+}
 
 /** A column that its title sorts by, where it has something to compare. */
 export interface SortableColumn<Row> extends Column<Row> {
@@ -16,7 +22,7 @@ export interface SortableTableProps<Row> extends Omit<TableProps<Row>, 'columns'
 
 /** A table whose rows are all there: sorted by its titles, and shown in pages of 50. */
 export function SortableTable<Row>({ columns, rows, ...table }: SortableTableProps<Row>) {
-  const [order, setOrder] = useState<Pick<TableOrder, 'title' | 'is_descending'>>();
+  const [order, setOrder] = useState<ChosenOrder>();
   const [wanted_page, setPage] = useState(0);
   const sortBy = columns.find(({ title }) => title === order?.title)?.sortBy;
   const sorted = sortBy === undefined ? rows : rows?.toSorted((a, b) => compared(sortBy(a), sortBy(b)));
@@ -24,8 +30,14 @@ export function SortableTable<Row>({ columns, rows, ...table }: SortableTablePro
   const count = rows?.length ?? 0;
   const page = Math.min(wanted_page, Math.max(0, Math.ceil(count / PAGE_ROWS) - 1));
   const first = page * PAGE_ROWS;
+  const titles = columns.filter((column) => column.sortBy !== undefined).map(({ title }) => title);
+  const sort = (chosen: ChosenOrder | undefined) => {
+    setOrder(chosen);
+    setPage(0);
+  };
   return (
     <>
+      {count > 1 && <OrderChoice titles={titles} order={order} onChange={sort} />}
       <Table
         {...table}
         columns={columns}
@@ -33,11 +45,8 @@ export function SortableTable<Row>({ columns, rows, ...table }: SortableTablePro
         order={{
           title: order?.title ?? null,
           is_descending: order?.is_descending ?? false,
-          titles: columns.filter((column) => column.sortBy !== undefined).map(({ title }) => title),
-          onSort: (title) => {
-            setOrder({ title, is_descending: order?.title === title && !order.is_descending });
-            setPage(0);
-          },
+          titles,
+          onSort: (title) => sort({ title, is_descending: order?.title === title && !order.is_descending }),
         }}
       />
       {count > PAGE_ROWS && (
@@ -55,6 +64,34 @@ export function SortableTable<Row>({ columns, rows, ...table }: SortableTablePro
         </nav>
       )}
     </>
+  );
+}
+
+/** The order of the rows on a phone, where the titles that sort are hidden. */
+function OrderChoice({
+  titles,
+  order,
+  onChange,
+}: {
+  readonly titles: readonly string[];
+  readonly order: ChosenOrder | undefined;
+  readonly onChange: (order: ChosenOrder | undefined) => void;
+}) {
+  const nameOf = ({ title, is_descending }: ChosenOrder) => `${title}${is_descending ? ', reversed' : ''}`;
+  const orders = titles.flatMap((title) => [
+    { title, is_descending: false },
+    { title, is_descending: true },
+  ]);
+  return (
+    <div class="list-search sort-choice">
+      <Select
+        label="Sort by"
+        name="sort"
+        options={['', ...orders.map(nameOf)].map((value) => ({ value, label: value || 'As they came' }))}
+        value={order === undefined ? '' : nameOf(order)}
+        onChange={(chosen) => onChange(orders.find((one) => nameOf(one) === chosen))}
+      />
+    </div>
   );
 }
 

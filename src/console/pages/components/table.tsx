@@ -84,6 +84,8 @@ export function Table<Row>({
                 scope="col"
                 class={is_at_end ? 'at-end' : undefined}
                 aria-sort={order?.title === title ? sortOf(order) : undefined}
+                // On a phone its button is hidden, which would take the column's name along.
+                aria-label={order?.titles.includes(title) === true ? title : undefined}
               >
                 {order?.titles.includes(title) === true ? (
                   <button type="button" class="sort-button" onClick={() => order.onSort(title)}>
