@@ -4,6 +4,7 @@ import { Skeleton } from './components/skeleton.tsx';
 import { ErrorState, ForbiddenState, NotFoundState } from './components/states.tsx';
 import { focusContent } from './focus-content.ts';
 import { Frame, isOffered, PlainFrame } from './frame.tsx';
+import { keepFocus } from './keep-focus.ts';
 import { MissingPage } from './missing-page.tsx';
 import type { PageEntry, PageProps } from './page.ts';
 import { PAGES } from './pages.ts';
@@ -100,6 +101,7 @@ function LoadedPage({ entry }: { readonly entry: PageEntry }) {
 
 startTheme();
 startRouter();
+keepFocus();
 void loadSession();
 window.addEventListener('pageshow', ({ persisted }) => {
   if (persisted) void returnToPage();

@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
-import { creditByHand } from '../../../src/payments/credit.ts';
+import { createKey } from '../../../src/accounts/keys.ts';
+import { creditByHand, startTopUp } from '../../../src/payments/credit.ts';
+import { manualProvider } from '../../../src/payments/manual.ts';
+import { DAY_MS } from '../../../src/time/clock.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { ConsoleBrowser } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addUsage } from '../usage-rows.ts';
 import { choose, pressOn, tabTo, typeForm, typeInto } from './keyboard.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
@@ -111,5 +115,58 @@ describe.skipIf(program === null)('by keyboard alone', () => {
     await pressOn(page, dialogButton(page, 'Change price'));
     await page.getByRole('cell', { name: '$0.60' }).waitFor();
     expect(opened.complaints).toEqual([]);
+  });
+
+  test('the focus stays near an element that goes, and comes back from a dialog that is removed', async () => {
+    const { organization_id, default_project_id: project_id } = ada;
+    const { accounts, db } = made.service;
+    await startTopUp(accounts, OPERATOR, manualProvider, { organization_id, amount_micros: 5_000_000 });
+    const { id: api_key_id } = await createKey(accounts, OPERATOR, { project_id, name: 'Production' });
+    const now_ms = Date.now();
+    addUsage(db, {
+      ...{ organization_id, project_id, api_key_id },
+      ...{ requests: 62, from_ms: now_ms - DAY_MS, to_ms: now_ms },
+    });
+    await using opened = await openOwn('playground');
+    const { page } = opened;
+    const hasFocus = (target: Locator) => target.and(page.locator(':focus')).waitFor();
+    const content = page.locator('main');
+    const goTo = (path: string) => page.goto(`${made.origin}/console/o/${organization_id}/${path}`);
+
+    for (const _ of [1, 2]) await pressOn(page, button(page, 'Add a question: yes or no'));
+    const removal = page.getByRole('button', { name: /^Remove question_/ });
+    const questions = await removal.count();
+    await pressOn(page, removal.first());
+    await hasFocus(page.locator('.question-list'));
+    expect(await removal.count()).toBe(questions - 1);
+
+    await goTo('usage?status=200');
+    await pressOn(page, button(page, 'Clear filters'));
+    await hasFocus(content);
+    await pressOn(page, button(page, 'Show Cost as a table'));
+    const cost = page.getByRole('region', { name: 'Cost, as a table' });
+    await pressOn(page, cost.getByRole('button').nth(1));
+    await page.getByText('No requests in this time').waitFor();
+    await hasFocus(content);
+    await goTo('usage?request=req_none');
+    await pressOn(page, button(page, 'Show all requests'));
+    await hasFocus(content);
+
+    await goTo('billing');
+    await pressOn(page, button(page, 'Cancel…'));
+    await pressOn(page, dialogButton(page, 'Cancel top-up'));
+    await page.getByRole('heading', { name: 'Waiting for payment' }).waitFor({ state: 'detached' });
+    await hasFocus(content);
+
+    await page.route('**/account/second-factor', (route) => route.abort());
+    await page.goto(`${made.origin}/console/account`);
+    const section = page.locator('.section', { hasText: 'Two-step sign-in' });
+    await section.getByRole('button', { name: 'Try again' }).waitFor();
+    await page.unroute('**/account/second-factor');
+    await pressOn(page, section.getByRole('button', { name: 'Try again' }));
+    await hasFocus(section.getByRole('heading'));
+    await pressOn(page, button(page, 'Set up two-step sign-in…'));
+    await page.keyboard.press('Escape');
+    await hasFocus(button(page, 'Set up two-step sign-in…'));
   });
 });

@@ -287,6 +287,8 @@ describe.skipIf(program === null)('the page of keys', () => {
     await page.getByRole('button', { name: 'Next' }).click();
     await page.getByText('51–60 of 60').waitFor();
     expect((await names()).at(-1)).toBe('Key 60');
+    const focused = page.locator(':focus');
+    expect(await focused.textContent()).toStartWith('Key 51');
     await page.getByRole('button', { name: 'Name' }).click();
     expect((await names())[0]).toBe('Key 60');
     expect(await opened.overflows()).toBe(false);
@@ -309,6 +311,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     await search.fill('nothing like it');
     await page.getByRole('button', { name: 'Show all keys' }).click();
     await page.getByText('1–50 of 60').waitFor();
+    expect(await focused.getAttribute('role')).toBe('tabpanel');
 
     await opened.show(PHONE);
     const focusable = await page.evaluate(`[...document.querySelectorAll('.sort-button')].filter((button) => {

@@ -41,16 +41,17 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
   // A layout effect runs before the next event, so that a key that follows at once meets the dialog.
   useLayoutEffect(() => {
     const element = dialog.current;
-    if (element === null) return;
-    if (is_open) {
-      if (!element.open) element.showModal();
-      element.querySelector<HTMLElement>(FIRST_FOCUSED)?.focus();
-      return;
-    }
-    if (!element.open) return;
-    element.close();
-    // The element that opened it may be gone, such as the button of a row that was removed.
-    if (document.activeElement === document.body) focusContent();
+    if (element === null || !is_open) return;
+    element.showModal();
+    // Also where the dialog is removed while it is open.
+    return () => {
+      element.close();
+      // The element that opened it may be gone, such as the button of a row that was removed.
+      if (document.activeElement === document.body) focusContent();
+    };
+  }, [is_open]);
+  useLayoutEffect(() => {
+    if (is_open) dialog.current?.querySelector<HTMLElement>(FIRST_FOCUSED)?.focus();
   }, [is_open, title]);
   useLayoutEffect(() => (is_open ? holdPage(isKept) : undefined), [is_open, is_kept]);
   useLeaveQuestion(is_open && is_kept);
@@ -68,9 +69,9 @@ export function Dialog({ title, is_open, onClose, is_kept = false, children }: D
         if (event.key === 'Escape' && isKept()) event.preventDefault();
       }}
       onClose={() => {
-        // Some ways back close it without asking first.
-        if (!is_open || dialog.current?.open === true) return;
-        if (isKept()) dialog.current?.showModal();
+        // Some ways back close it without asking first. A dialog that is gone was closed by its page.
+        if (!is_open || dialog.current?.open !== false) return;
+        if (isKept()) dialog.current.showModal();
         else onClose();
       }}
       onPointerDown={(event) => {

@@ -1,8 +1,8 @@
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatNumber } from '../format.ts';
 import { Button } from './button.tsx';
 import { Select } from './field.tsx';
-import { type Column, Table, type TableProps } from './table.tsx';
+import { type Column, focusRow, Table, type TableProps } from './table.tsx';
 
 const PAGE_ROWS = 50;
 
@@ -24,12 +24,26 @@ export interface SortableTableProps<Row> extends Omit<TableProps<Row>, 'columns'
 export function SortableTable<Row>({ columns, rows, ...table }: SortableTableProps<Row>) {
   const [order, setOrder] = useState<ChosenOrder>();
   const [wanted_page, setPage] = useState(0);
+  const pager = useRef<HTMLElement>(null);
+  /** True while the pager was pressed for the page that is drawn next. */
+  const is_turning = useRef(false);
   const sortBy = columns.find(({ title }) => title === order?.title)?.sortBy;
   const sorted = sortBy === undefined ? rows : rows?.toSorted((a, b) => compared(sortBy(a), sortBy(b)));
   const ordered = order?.is_descending === true ? sorted?.toReversed() : sorted;
   const count = rows?.length ?? 0;
   const page = Math.min(wanted_page, Math.max(0, Math.ceil(count / PAGE_ROWS) - 1));
   const first = page * PAGE_ROWS;
+  useLayoutEffect(() => {
+    if (!is_turning.current) return;
+    is_turning.current = false;
+    // The new rows begin above the pager, whose button may have nothing more to do.
+    const row = pager.current?.previousElementSibling?.querySelector<HTMLElement>('tbody tr');
+    if (row != null) focusRow(row);
+  }, [page]);
+  const turnTo = (turned: number) => {
+    is_turning.current = true;
+    setPage(turned);
+  };
   const titles = columns.filter((column) => column.sortBy !== undefined).map(({ title }) => title);
   const sort = (chosen: ChosenOrder | undefined) => {
     setOrder(chosen);
@@ -50,15 +64,15 @@ export function SortableTable<Row>({ columns, rows, ...table }: SortableTablePro
         }}
       />
       {count > PAGE_ROWS && (
-        <nav class="pager" aria-label={`Pages of ${table.caption}`}>
+        <nav ref={pager} class="pager" aria-label={`Pages of ${table.caption}`}>
           <span class="muted number">
             {formatNumber(first + 1)}–{formatNumber(Math.min(first + PAGE_ROWS, count))} of{' '}
             {formatNumber(count)}
           </span>
-          <Button size="small" is_disabled={page === 0} onClick={() => setPage(page - 1)}>
+          <Button size="small" is_disabled={page === 0} onClick={() => turnTo(page - 1)}>
             Previous
           </Button>
-          <Button size="small" is_disabled={first + PAGE_ROWS >= count} onClick={() => setPage(page + 1)}>
+          <Button size="small" is_disabled={first + PAGE_ROWS >= count} onClick={() => turnTo(page + 1)}>
             Next
           </Button>
         </nav>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { Button } from './button.tsx';
 import { Skeleton } from './skeleton.tsx';
 
@@ -140,14 +140,13 @@ export function Table<Row>({
 function useFocusOnNewRows(rows: number | undefined) {
   const frame = useRef<HTMLDivElement>(null);
   const first_new = useRef<number | undefined>(undefined);
-  useEffect(() => {
+  // Before the focus is kept elsewhere, because the button is gone.
+  useLayoutEffect(() => {
     const noted = first_new.current;
     first_new.current = undefined;
     if (noted === undefined || document.activeElement !== document.body) return;
     const row = frame.current?.querySelectorAll('tr')[noted];
-    if (row === undefined) return;
-    row.tabIndex = -1;
-    row.focus();
+    if (row !== undefined) focusRow(row);
   }, [rows]);
   return {
     frame,
@@ -156,6 +155,12 @@ function useFocusOnNewRows(rows: number | undefined) {
       first_new.current = row + 1;
     },
   };
+}
+
+/** Moves the focus to a row, which then is in sight. */
+export function focusRow(row: HTMLElement): void {
+  row.tabIndex = -1;
+  row.focus();
 }
 
 function sortOf({ is_descending }: TableOrder): 'ascending' | 'descending' {
