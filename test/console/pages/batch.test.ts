@@ -234,13 +234,18 @@ describe.skipIf(program === null)('the Batch page', () => {
 
   test('it pauses after the rows that were sent, goes on, and starts over only when that is confirmed', async () => {
     const person = await customer();
-    await using opened = await open(person);
+    // Its bar has one line, with Run at the end.
+    await using opened = await open(person, { ...DESKTOP, name: 'wide', width: 1600 });
     const { page } = opened;
     await give(page, 'tickets.csv', CSV);
     await page.getByText(NUMBER).waitFor();
     gate = new Gate();
     await button(page, 'Run').click();
     await gate.reached;
+    await button(page, 'Running').waitFor();
+    // The second click of a double click.
+    await page.mouse.down();
+    await page.mouse.up();
     await button(page, 'Pause').click();
     gate.open();
     gate = null;

@@ -131,7 +131,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     await using opened = await openPlayground(owner);
     const { page } = opened;
     const before = await credit_micros();
-    const price = page.locator('.run-price');
+    const price = page.locator('.run-price .number');
     await price.getByText(/^\d+ tokens · \$0\.\d+$/).waitFor();
     await page.getByText('Both', { exact: true }).click();
     await price.getByText(/^\d+ tokens/).waitFor();
@@ -355,7 +355,7 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
     expect(await record.getByRole('textbox').inputValue()).toBe('Where is my parcel?');
   });
 
-  test('a run is aborted: it is taken off the model and costs nothing', async () => {
+  test('a run is aborted by its own button alone: it is taken off the model and costs nothing', async () => {
     await using opened = await openPlayground(owner);
     const { page } = opened;
     const before = await credit_micros();
@@ -363,17 +363,23 @@ describe.skipIf(program === null)('the playground in a real browser', () => {
       held = { reached: resolve };
     });
     try {
-      await run(page).click();
+      await run(page).dblclick();
+      await page.keyboard.press('Enter');
       await reached;
       await page.getByText('Asking for').waitFor();
       await page.getByText('This takes longer than usual.').waitFor();
       await page.getByRole('button', { name: 'Abort' }).click();
-      await page.getByText('Aborted').waitFor();
+      await page.getByText('Aborted', { exact: true }).waitFor();
+      await page.getByText('An aborted run may still be charged.').waitFor();
     } finally {
       held = undefined;
     }
     await run(page).click();
     await answered(page);
+    // The second click of a double click whose first one was answered at once.
+    await page.mouse.down({ clickCount: 2 });
+    await page.mouse.up({ clickCount: 2 });
+    expect(await run(page).getAttribute('aria-busy')).toBeNull();
     const cost = (await textOf(cells(page).locator('td:nth-child(3)'))).replace('$', '');
     expect(before - (await credit_micros())).toBe(Math.round(Number(cost) * 1e6));
   });

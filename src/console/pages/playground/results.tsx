@@ -214,6 +214,13 @@ function Trouble({
     );
   }
   if (outcome.state === 'asking') return <LongWait since_ms={outcome.since_ms} />;
+  if (outcome.state === 'aborted' && outcome.may_be_charged) {
+    return (
+      <Notice tone="warning" title="An aborted run may still be charged.">
+        It is charged where the service has answered all the same.
+      </Notice>
+    );
+  }
   if (outcome.state !== 'failed') return null;
   const { code, message, param, request_id } = outcome.error;
   return (

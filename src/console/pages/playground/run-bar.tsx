@@ -27,26 +27,29 @@ export function RunBar({
     <>
       <div class="run-bar panel">
         <SegmentedControl label="Mode" options={MODE_OR_BOTH_OPTIONS} value={modes} onChange={setModes} />
-        <span class="run-price number">
-          {price !== undefined && (
-            <>
-              {price.is_exact ? '' : 'at most '}
-              {formatCount(price.input_tokens, 'token')} · {formatCost(microsOf(price.cost_usd))}
-            </>
-          )}
-        </span>
-        {is_running ? (
-          <Button onClick={abort}>Abort</Button>
-        ) : (
-          <Button
-            kind="primary"
-            is_disabled={onRun === null}
-            title="Run (Ctrl+Enter)"
-            onClick={() => onRun?.()}
-          >
-            Run
-          </Button>
-        )}
+        <div class="run-price">
+          <div class="row at-end">
+            <span class="taking-turns">
+              <span class="number">{price !== undefined && priceText(price)}</span>
+              {
+                // In the place of Run, the second click of a double click would abort a run that is paid for.
+                is_running && <Button onClick={abort}>Abort</Button>
+              }
+            </span>
+            <Button
+              kind="primary"
+              is_busy={is_running}
+              is_disabled={onRun === null}
+              title="Run (Ctrl+Enter)"
+              onClick={({ detail: clicks }) => {
+                // Where the first click was answered at once, the second one of a double click would be paid too.
+                if (clicks < 2) onRun?.();
+              }}
+            >
+              Run
+            </Button>
+          </div>
+        </div>
       </div>
       {error !== undefined && (
         <p class="field-error" role="alert">
@@ -55,4 +58,9 @@ export function RunBar({
       )}
     </>
   );
+}
+
+function priceText({ is_exact, input_tokens, cost_usd }: RequestPrice): string {
+  const money = formatCost(microsOf(cost_usd));
+  return `${is_exact ? '' : 'at most '}${formatCount(input_tokens, 'token')} · ${money}`;
 }

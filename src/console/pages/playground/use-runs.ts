@@ -23,7 +23,7 @@ export type Outcome =
   | { readonly state: 'warming_up'; readonly until_ms: number }
   | ({ readonly state: 'answered' } & Answered)
   | { readonly state: 'failed'; readonly error: ApiError }
-  | { readonly state: 'aborted' };
+  | { readonly state: 'aborted'; readonly may_be_charged: boolean };
 
 export interface Answered {
   readonly decision: DecisionResponse;
@@ -98,7 +98,7 @@ export function useRuns(
         if (isCurrent()) setComparison((all) => all && withOutcome(all, at, told));
       };
       if (signal.aborted || is_refused) {
-        tell({ state: 'aborted' });
+        tell({ state: 'aborted', may_be_charged: false });
         continue;
       }
       const ordered = order === 'reversed' ? backward(asked.body) : asked.body;
@@ -109,7 +109,7 @@ export function useRuns(
       tell(told);
     }
     const answered = asked.runs.flatMap(({ model, mode, order }, at): readonly KeptOutcome[] => {
-      const { state, ...outcome } = outcomes[at] ?? { state: 'aborted' };
+      const { state, ...outcome } = outcomes[at] ?? { state: 'waiting' };
       return state === 'answered' && 'decision' in outcome ? [{ model, mode, order, ...outcome }] : [];
     });
     if (answered.length > 0) onEnd(asked.body, answered);
@@ -208,7 +208,7 @@ async function askOnceMore(question: Question, tell: (outcome: Outcome) => void)
   const delay_ms = retry_after_s * 1_000;
   tell({ state: 'warming_up', until_ms: Date.now() + delay_ms });
   await pause(delay_ms, question.signal);
-  if (question.signal.aborted) return { state: 'aborted' };
+  if (question.signal.aborted) return { state: 'aborted', may_be_charged: false };
   tell({ state: 'asking', since_ms: Date.now() });
   return await ask(question);
 }
@@ -234,7 +234,9 @@ async function ask({ organization_id, key_id, text, signal }: Question): Promise
       record_tokens_left_out: Number(headers.get('tds-record-tokens-left-out') ?? 0),
     };
   } catch (thrown) {
-    return signal.aborted ? { state: 'aborted' } : { state: 'failed', error: asApiError(thrown) };
+    // The service may have answered already, or answer all the same.
+    if (signal.aborted) return { state: 'aborted', may_be_charged: true };
+    return { state: 'failed', error: asApiError(thrown) };
   }
 }
 

@@ -37,8 +37,12 @@ export function RunBar({
         value={mode}
         onChange={onMode}
       />
-      <span class="run-price number">{priceText(price)}</span>
-      <RunButtons {...buttons} />
+      <div class="run-price">
+        <div class="row at-end">
+          <span class="number">{priceText(price)}</span>
+          <RunButtons {...buttons} />
+        </div>
+      </div>
     </div>
   );
 }
@@ -51,18 +55,29 @@ function RunButtons({
   onRestart,
 }: RunButtonsProps) {
   const done = answered + refused;
-  if (state === 'running') return <Button onClick={onPause}>Pause</Button>;
-  if (state === 'pausing') return <Button is_busy>Pausing</Button>;
+  const is_running = state !== 'stopped';
   return (
     <>
-      {done > 0 && <Button onClick={onRestart}>Start over</Button>}
-      {(done < total || done === 0) && (
-        <Button kind="primary" is_disabled={onRun === null} onClick={() => onRun?.()}>
-          {done === 0 ? 'Run' : 'Go on'}
+      {is_running ? (
+        // Beside Run: in its place, the second click of a double click would pause the run.
+        <Button is_busy={state === 'pausing'} onClick={onPause}>
+          {state === 'pausing' ? 'Pausing' : 'Pause'}
+        </Button>
+      ) : (
+        done > 0 && <Button onClick={onRestart}>Start over</Button>
+      )}
+      {(is_running || done < total || done === 0) && (
+        <Button kind="primary" is_busy={is_running} is_disabled={onRun === null} onClick={() => onRun?.()}>
+          {runLabel(is_running, done)}
         </Button>
       )}
     </>
   );
+}
+
+function runLabel(is_running: boolean, done: number): string {
+  if (is_running) return 'Running';
+  return done === 0 ? 'Run' : 'Go on';
 }
 
 function priceText(price: RowsPrice | undefined): string {
