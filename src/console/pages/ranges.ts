@@ -10,6 +10,9 @@ export const PRESETS = [
 
 export type Preset = (typeof PRESETS)[number]['value'];
 
+/** The API accepts years of four digits. */
+const TIME_MAX_MS = Date.UTC(9999, 11, 30);
+
 const PRESET_DAYS: Readonly<Record<Preset, number>> = { day: 1, week: 7, month: 30, quarter: 90 };
 
 /** A span of time, its end excluded. */
@@ -30,12 +33,18 @@ export function rangeOfAll(now_ms: number): DateRange {
 }
 
 /**
- * Returns whole UTC days, both included, as `YYYY-MM-DD`; null for an invalid day, or if the last is before
- * the first.
+ * Returns whole UTC days, both included, as `YYYY-MM-DD`. Null for an invalid day, for one that the API does not take, or
+ * if the last is before the first.
  */
 export function rangeOfDays(first: string, last: string): DateRange | null {
-  if (!isDay(first) || !isDay(last) || last < first) return null;
-  return { preset: 'days', from_ms: startOfDay_ms(first), to_ms: startOfDay_ms(last) + DAY_MS };
+  if (!isDay(first) || !isDay(last)) return null;
+  const range = { from_ms: startOfDay_ms(first), to_ms: startOfDay_ms(last) + DAY_MS };
+  return isSpan(range) ? { preset: 'days', ...range } : null;
+}
+
+/** Returns true for a span of time that the API takes, its end excluded. */
+export function isSpan({ from_ms, to_ms }: Pick<DateRange, 'from_ms' | 'to_ms'>): boolean {
+  return from_ms >= 0 && to_ms > from_ms && to_ms <= TIME_MAX_MS;
 }
 
 /** Returns the UTC day of a time, as `YYYY-MM-DD`. */

@@ -333,6 +333,19 @@ describe.skipIf(program === null)('the usage page', () => {
     expect(cells).toEqual(shown);
     await rows.getByTitle('Zoom to this time').first().press('Enter');
     await page.getByText('Mar 22, 00:00:00 to Mar 23, 2025, 00:00:00 UTC').waitFor();
+    // Days are typed digit by digit; those that are no span stay, and are told.
+    const first = page.getByLabel('First day (UTC)');
+    const spanIs = (span: string) => page.waitForURL((url) => url.searchParams.get('span') === span);
+    await first.focus();
+    await page.keyboard.type('03252025');
+    await spanIs('2025-03-25..2025-04-07');
+    await first.fill('2025-04-10');
+    await page.getByLabel('Last day (UTC)').focus();
+    await page.getByText('The first day is after the last.').waitFor();
+    expect(await first.inputValue()).toBe('2025-04-10');
+    await page.keyboard.type('04122025');
+    await spanIs('2025-04-10..2025-04-12');
+    expect(await page.getByText('The first day is after the last.').count()).toBe(0);
     expect(opened.complaints).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'preact/hooks';
 import { type DateRange, PRESETS, rangeOfAll, rangeOfDays, rangeOfPreset, utcDay } from '../ranges.ts';
 import { TextField } from './field.tsx';
 import { SegmentedControl } from './tabs.tsx';
@@ -18,13 +19,6 @@ export function DateRangePicker({
     if (preset !== 'days') return onChange(rangeOfPreset(preset, Date.now()));
     onChange(rangeOfDays(utcDay(value.from_ms), utcDay(value.to_ms)) ?? value);
   };
-  const chooseDays = (first: string, last: string) => {
-    const range = rangeOfDays(first, last);
-    if (range !== null) onChange(range);
-  };
-  // The end of a range is excluded, so its last day is the one before.
-  const first = utcDay(value.from_ms);
-  const last = utcDay(value.to_ms - 1);
   return (
     <div class="date-range">
       <SegmentedControl
@@ -37,29 +31,63 @@ export function DateRangePicker({
         value={value.preset}
         onChange={choosePreset}
       />
-      {value.preset === 'days' && (
-        <div class="date-range-days">
-          <TextField
-            label="First day (UTC)"
-            hides_label
-            name="first_day"
-            type="date"
-            value={first}
-            max={last}
-            onInput={(day) => chooseDays(day, last)}
-          />
-          <span aria-hidden="true">to</span>
-          <TextField
-            label="Last day (UTC)"
-            hides_label
-            name="last_day"
-            type="date"
-            value={last}
-            min={first}
-            onInput={(day) => chooseDays(first, day)}
-          />
-        </div>
-      )}
+      {value.preset === 'days' && <Days value={value} onChange={onChange} />}
     </div>
   );
+}
+
+/** The first and the last day. Entered text that is no span stays, with the reason beside it once its field is left. */
+function Days({
+  value,
+  onChange,
+}: {
+  readonly value: DateRange;
+  readonly onChange: (range: DateRange) => void;
+}) {
+  // The end of a range is excluded, so its last day is the one before.
+  const [first, last] = [utcDay(value.from_ms), utcDay(value.to_ms - 1)];
+  const [entered, setEntered] = useState({ first, last });
+  const [is_left, setLeft] = useState(false);
+  useEffect(() => setEntered({ first, last }), [first, last]);
+  const enter = (change: Partial<typeof entered>) => {
+    const days = { ...entered, ...change };
+    setEntered(days);
+    setLeft(false);
+    // Between the digits of a year there are days of other millennia, which are none of a range.
+    const range = rangeOfDays(days.first, days.last);
+    if (range !== null) onChange(range);
+  };
+  const wrong = is_left ? wrongDay(entered) : null;
+  const field = { type: 'date', hides_label: true, onLeave: () => setLeft(true) } as const;
+  return (
+    <div class="date-range-days">
+      <TextField
+        {...field}
+        label="First day (UTC)"
+        name="first_day"
+        value={entered.first}
+        max={entered.last}
+        error={wrong?.day === 'first' ? wrong.error : undefined}
+        onInput={(day) => enter({ first: day })}
+      />
+      <span aria-hidden="true">to</span>
+      <TextField
+        {...field}
+        label="Last day (UTC)"
+        name="last_day"
+        value={entered.last}
+        min={entered.first}
+        error={wrong?.day === 'last' ? wrong.error : undefined}
+        onInput={(day) => enter({ last: day })}
+      />
+    </div>
+  );
+}
+
+/** Returns which of two days is none of a range, and why; null where both are. */
+function wrongDay({ first, last }: { readonly first: string; readonly last: string }) {
+  const error = 'Enter a day from 1970 on.';
+  if (rangeOfDays(first, first) === null) return { day: 'first', error } as const;
+  if (rangeOfDays(last, last) === null) return { day: 'last', error } as const;
+  return first <= last ? null : ({ day: 'first', error: 'The first day is after the last.' } as const);
 }

@@ -99,6 +99,8 @@ interface TextFieldProps extends FieldProps {
   /** The text before the value, such as `$`. */
   readonly prefix?: string;
   readonly onInput?: (value: string) => void;
+  /** Called when the focus leaves it. */
+  readonly onLeave?: () => void;
 }
 
 /** A shown password is still none that a browser may capitalize, or send to a service that checks its spelling. */
@@ -146,6 +148,7 @@ export function TextField({
   inputmode,
   prefix,
   onInput,
+  onLeave,
   ...field
 }: TextFieldProps) {
   const [is_shown, setShown] = useState(false);
@@ -172,6 +175,7 @@ export function TextField({
             inputMode={inputmode}
             {...(is_password ? PASSWORD_PROPS : {})}
             onInput={(event) => onInput?.(event.currentTarget.value)}
+            onBlur={() => onLeave?.()}
           />
           {is_password && (
             <ShowButton of={described.id} is_shown={is_shown} onPress={() => setShown(!is_shown)} />

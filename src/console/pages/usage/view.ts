@@ -3,6 +3,7 @@ import { GROUPINGS, type Grouping } from '../../../store/groupings.ts';
 import { MINUTE_MS } from '../../../time/clock.ts';
 import {
   type DateRange,
+  isSpan,
   PRESETS,
   type Preset,
   rangeOfAll,
@@ -11,8 +12,6 @@ import {
   utcDay,
 } from '../ranges.ts';
 
-/** The API accepts years of four digits. */
-const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 const SPAN_DEFAULT: Preset = 'week';
 const GROUP_DEFAULT: Grouping = 'status';
 
@@ -173,14 +172,9 @@ function isPreset(span: string): span is Preset {
 
 function daysOf(span: string): DateRange | null {
   const [first = '', last = ''] = span.split('..');
-  const range = rangeOfDays(first, last);
-  return range !== null && isSpan(range) ? range : null;
+  return rangeOfDays(first, last);
 }
 
 function zoomOf(from_ms: number, to_ms: number): Zoom | null {
   return isSpan({ from_ms, to_ms }) ? { from_ms, to_ms } : null;
-}
-
-function isSpan({ from_ms, to_ms }: Zoom): boolean {
-  return from_ms >= 0 && to_ms > from_ms && to_ms <= TIME_MAX_MS;
 }
