@@ -5,7 +5,8 @@ import { noteShownPages, shownPages } from './router.ts';
 /** The state of a load, with everything that a page must show. */
 export interface Loaded<T> {
   /**
-   * The last answer. It stays while it is loaded again; undefined before the first and after other inputs.
+   * The last answer. It stays while the same inputs are loaded again, also where that fails; undefined before the first
+   * and after other inputs.
    */
   readonly data: T | undefined;
   /** Why the last load failed. It stays while it is loaded again, so that it keeps the focus and is announced once. */
@@ -17,11 +18,13 @@ export interface Loaded<T> {
 
 interface State<T> {
   readonly data: T | undefined;
+  /** The inputs that the data belong to, by their number. */
+  readonly data_of: number;
   readonly error: ApiError | undefined;
   readonly is_loading: boolean;
 }
 
-const NOTHING = { data: undefined, error: undefined } as const;
+const NOTHING = { data: undefined, data_of: 0, error: undefined, is_loading: true } as const;
 
 /**
  * Loads when the page is shown and whenever an input changes. A late answer to earlier inputs is dropped.
@@ -32,29 +35,39 @@ export function useLoaded<T>(
   inputs: readonly unknown[],
   { keep_stale = false }: { keep_stale?: boolean } = {},
 ): Loaded<T> {
-  const [state, setState] = useState<State<T>>({ ...NOTHING, is_loading: true });
+  const [state, setState] = useState<State<T>>(NOTHING);
   const newest = useRef(0);
+  const newest_inputs = useRef(0);
   const latest_load = useRef(load);
   latest_load.current = load;
 
   const run = useCallback(async (keep: boolean, keep_error: boolean) => {
     const turn = ++newest.current;
     const isStale = () => turn !== newest.current;
-    setState(({ data, error }) => ({
+    setState(({ data, data_of, error }) => ({
       data: keep ? data : undefined,
+      data_of,
       error: keep_error ? error : undefined,
       is_loading: true,
     }));
     try {
       const data = await latest_load.current();
-      if (!isStale()) setState({ data, error: undefined, is_loading: false });
+      if (isStale()) return;
+      setState({ data, data_of: newest_inputs.current, error: undefined, is_loading: false });
     } catch (thrown) {
-      if (!isStale()) setState(({ data }) => ({ data, error: asApiError(thrown), is_loading: false }));
+      if (isStale()) return;
+      setState(({ data, data_of }) => ({
+        data: data_of === newest_inputs.current ? data : undefined,
+        data_of,
+        error: asApiError(thrown),
+        is_loading: false,
+      }));
     }
   }, []);
 
   const is_first = useRef(true);
   useEffect(() => {
+    newest_inputs.current++;
     void run(keep_stale && !is_first.current, false);
     is_first.current = false;
     return () => {
@@ -63,7 +76,8 @@ export function useLoaded<T>(
   }, inputs);
 
   const reload = useCallback(() => run(true, true), [run]);
-  return { ...state, reload };
+  const { data, error, is_loading } = state;
+  return { data, error, is_loading, reload };
 }
 
 /** One page of a list that grows without bound. */
@@ -110,17 +124,23 @@ export function useLoadedPages<T, Cursor = string>(
     after: undefined,
     pages: [],
   });
-  const [more, setMore] = useState<{ error: ApiError | undefined; is_loading: boolean }>({
+  const [more, setMore] = useState<{
+    after: readonly Page<T, Cursor>[] | undefined;
+    error: ApiError | undefined;
+    is_loading: boolean;
+  }>({
+    after: undefined,
     error: undefined,
     is_loading: false,
   });
-  // Pages after other first pages are dropped.
+  // Pages after other first pages are dropped, and so is the failure of one.
   const pages = following.after === first.data ? following.pages : [];
+  const more_error = more.after === first.data ? more.error : undefined;
   const all = [...(first.data ?? []), ...pages];
   const next = all.at(-1)?.next ?? null;
   return {
     data: first.data === undefined ? undefined : all.flatMap(({ items }) => items),
-    error: first.error ?? more.error,
+    error: first.error ?? more_error,
     is_loading: first.is_loading || more.is_loading,
     reload: first.reload,
     loadMore:
@@ -129,13 +149,13 @@ export function useLoadedPages<T, Cursor = string>(
         : async () => {
             // Before the answer, until which the reader may have gone to another place.
             noteShownPages(all.length + 1);
-            setMore({ error: undefined, is_loading: true });
+            setMore({ after: first.data, error: undefined, is_loading: true });
             try {
               const page = await load(next);
               setFollowing({ after: first.data, pages: [...pages, page] });
-              setMore({ error: undefined, is_loading: false });
+              setMore({ after: first.data, error: undefined, is_loading: false });
             } catch (thrown) {
-              setMore({ error: asApiError(thrown), is_loading: false });
+              setMore({ after: first.data, error: asApiError(thrown), is_loading: false });
             }
           },
   };

@@ -393,9 +393,13 @@ describe.skipIf(program === null)('the usage page', () => {
     await page.reload();
     await rows.nth(49).waitFor();
     expect(await rows.count()).toBe(50);
-    await page.unroute(second);
+    const failure = page.getByText('The service cannot be reached.');
     await page.getByRole('button', { name: 'Show more' }).click();
+    await failure.waitFor();
+    await page.unroute(second);
+    await page.getByRole('button', { name: 'Try again' }).click();
     await rows.nth(99).waitFor();
+    expect(await failure.count()).toBe(0);
     // Another view begins with its first ones.
     await page.getByLabel('Model', { exact: true }).selectOption('decision-1');
     await rows.nth(50).waitFor({ state: 'detached' });
@@ -502,5 +506,13 @@ describe.skipIf(program === null)('the usage page', () => {
     await opened.page.unroute('**/usage/series?*');
     await opened.page.getByRole('button', { name: 'Try again' }).click();
     await tile(opened.page, 'Requests', String(REQUESTS + OTHER_REQUESTS));
+    // The figures of one span are none of another that could not be read.
+    await opened.page.route('**/usage/series?*', (route) => route.abort());
+    await opened.page.getByText('30 days', { exact: true }).click();
+    await opened.page.getByText('The service cannot be reached.').waitFor();
+    expect(await opened.page.locator('.tile').count()).toBe(0);
+    await opened.page.unroute('**/usage/series?*');
+    await opened.page.getByRole('button', { name: 'Try again' }).click();
+    await tile(opened.page, 'Requests', String(REQUESTS + OTHER_REQUESTS + OLD_REQUESTS));
   });
 });

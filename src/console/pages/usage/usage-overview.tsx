@@ -128,20 +128,22 @@ export function UsageOverview({ organization_id, view, shown_at_ms, refreshes, a
           <RefusedRequests organization_id={organization_id} refreshes={refreshes} />
           <Section title="Requests" description={shownRows(data.totals)}>
             {requests.error !== undefined && <ErrorState error={requests.error} onRetry={requests.reload} />}
-            <Table
-              caption="Requests"
-              columns={requestColumns(organization_id)}
-              rows={requests.data}
-              keyOf={({ request_id }) => request_id}
-              is_loading={requests.is_loading}
-              is_wide
-              loadMore={requests.loadMore}
-              empty={
-                <EmptyState title="Only daily totals are left of this time">
-                  The charts show them. Single requests are no longer kept.
-                </EmptyState>
-              }
-            />
+            {(requests.data !== undefined || requests.is_loading) && (
+              <Table
+                caption="Requests"
+                columns={requestColumns(organization_id)}
+                rows={requests.data}
+                keyOf={({ request_id }) => request_id}
+                is_loading={requests.is_loading}
+                is_wide
+                loadMore={requests.loadMore}
+                empty={
+                  <EmptyState title="Only daily totals are left of this time">
+                    The charts show them. Single requests are no longer kept.
+                  </EmptyState>
+                }
+              />
+            )}
           </Section>
         </div>
       )}
