@@ -71,9 +71,10 @@ function Found() {
             const name = values.text('name');
             const { id } = await call(api.organizations.post({ name }));
             await loadSession();
-            navigate(organizationPath(id, 'keys'));
             showToast(`${name} is created.`);
+            return id;
           }}
+          onDone={(id) => navigate(organizationPath(id, 'keys'))}
         >
           <NameField />
         </Form>

@@ -407,6 +407,28 @@ describe.skipIf(program === null)('the page of keys', () => {
     const [listed] = await listKeys(accounts, OPERATOR, { organization_id });
     expect(listed?.monthly_limit_micros).toBe(null);
     expect(listed?.spent_this_month_micros).toBeGreaterThan(0);
+
+    // A dialog names its key, and a late answer closes no other one than its own.
+    const project_id = lim.default_project_id;
+    const { id } = await createKey(accounts, OPERATOR, { project_id, name: 'Old job' });
+    await page.clock.install();
+    await page.reload();
+    const answer = Promise.withResolvers<void>();
+    await page.route(`**/keys/${id}`, async (route) => {
+      await answer.promise;
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Revoke Old job' }).click();
+    await dialog.getByRole('button', { name: 'Revoke key' }).click();
+    await dialog.locator('form[data-kept=true]').waitFor();
+    await page.clock.fastForward(15_000);
+    await dialog.getByRole('button', { name: 'Cancel', disabled: false }).click();
+    await change.click();
+    await dialog.getByText('Careful job').waitFor();
+    await field.fill('7');
+    answer.resolve();
+    await page.getByText('Old job is revoked.').waitFor();
+    expect(await field.inputValue()).toBe('7');
     expect(opened.complaints).toEqual([]);
   });
 

@@ -111,13 +111,13 @@ function AddDialog({ onDone, onClose }: DialogParts) {
       title="Add a passkey"
       submit="Continue"
       fields={['name']}
+      onDone={onClose}
       onClose={onClose}
       onPassword={async (password, values) => {
         const request = await call(api.account.passkeys.begin.post({ password }));
         const made = await makePasskey(request);
         await call(api.account.passkeys.post({ name: values.text('name'), ...made }));
         await onDone();
-        onClose();
         showToast('The passkey is added.');
       }}
     >
@@ -139,11 +139,11 @@ function RemoveDialog({ removed, onDone, onClose }: DialogParts & { readonly rem
       title={`Remove the passkey ${removed.name}?`}
       submit="Remove"
       kind="danger"
+      onDone={onClose}
       onClose={onClose}
       onPassword={async (password) => {
         await call(api.account.passkeys({ passkey_id: removed.id }).delete({ password }));
         await onDone();
-        onClose();
         showToast('The passkey is removed.');
       }}
     >

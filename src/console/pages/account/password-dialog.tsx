@@ -9,6 +9,7 @@ export function PasswordDialog({
   submit,
   kind = 'primary',
   onPassword,
+  onDone,
   onClose,
   children,
   fields = [],
@@ -17,6 +18,8 @@ export function PasswordDialog({
   readonly submit: string;
   readonly kind?: 'primary' | 'danger';
   readonly onPassword: (password: string, values: FormValues) => Promise<void>;
+  /** Called after `onPassword`, unless the dialog is gone. */
+  readonly onDone?: () => void;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
   /** The names of the fields among the children. */
@@ -30,6 +33,7 @@ export function PasswordDialog({
         fields={['password', ...fields]}
         onCancel={onClose}
         onSubmit={(values) => onPassword(values.exact('password'), values)}
+        onDone={onDone}
       >
         {children}
         <CurrentPasswordField />

@@ -142,11 +142,11 @@ function RemoveDialog({ onDone, onClose }: DialogParts) {
       title="Turn two-step sign-in off?"
       submit="Turn off"
       kind="danger"
+      onDone={onClose}
       onClose={onClose}
       onPassword={async (password) => {
         await call(api.account['second-factor'].delete({ password }));
         await onDone();
-        onClose();
         showToast('Two-step sign-in is off.');
       }}
     >

@@ -126,10 +126,8 @@ export function ConfirmDialog({
         submit={action}
         kind={is_dangerous ? 'danger' : 'primary'}
         onCancel={dialog.onClose}
-        onSubmit={async () => {
-          await onConfirm();
-          dialog.onClose();
-        }}
+        onSubmit={onConfirm}
+        onDone={dialog.onClose}
       >
         {children}
       </Form>

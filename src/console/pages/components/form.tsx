@@ -17,9 +17,14 @@ export function useForm(): FormState {
   return useContext(Context);
 }
 
-interface FormProps {
+interface FormProps<Done> {
   /** Rejects with an `ApiError` when it is refused: `param` names the field that shows the message. */
-  readonly onSubmit: (values: FormValues) => Promise<unknown>;
+  readonly onSubmit: (values: FormValues) => Promise<Done>;
+  /**
+   * Called after `onSubmit` with its result, unless the form is gone. The late answer of a dialog that was left must not
+   * close another one.
+   */
+  readonly onDone?: ((done: Done) => void) | undefined;
   /** The text of the button. */
   readonly submit: string;
   readonly kind?: 'primary' | 'danger';
@@ -46,15 +51,16 @@ const HOLD_MS = 15_000;
  * A form that is sent once at a time, and shows the server's errors beside their fields. While it is sent, neither
  * Cancel nor its dialog's ways out work: the answer, or why there is none, would be shown to nobody.
  */
-export function Form({
+export function Form<Done>({
   onSubmit,
+  onDone,
   submit,
   kind = 'primary',
   onCancel,
   children,
   fields = [],
   is_disabled,
-}: FormProps) {
+}: FormProps<Done>) {
   const [is_busy, setBusy] = useState(false);
   const [is_overdue, setOverdue] = useState(false);
   const is_held = is_busy && !is_overdue;
@@ -74,7 +80,8 @@ export function Form({
     setOverdue(false);
     setError(undefined);
     try {
-      await onSubmit(valuesOf(element));
+      const done = await onSubmit(valuesOf(element));
+      if (form.current !== null) onDone?.(done);
     } catch (thrown) {
       const failure = asApiError(thrown);
       setError(failure);

@@ -26,6 +26,15 @@ interface ChangeKeyProps {
   readonly onClose: () => void;
 }
 
+/** The key of a dialog, told apart from others of its name. */
+function NamedKey({ name, display_prefix, project_name }: Key) {
+  return (
+    <>
+      <strong>{name}</strong> (<code>{display_prefix}…</code>) in {project_name}
+    </>
+  );
+}
+
 /** A dialog that changes when a key expires. */
 export function ExpiryDialog({ organization_id, changed, onChanged, onClose }: ChangeKeyProps) {
   return (
@@ -35,16 +44,19 @@ export function ExpiryDialog({ organization_id, changed, onChanged, onClose }: C
           submit="Save"
           onCancel={onClose}
           onSubmit={async (values) => {
-            if (keepsExpiry(values)) return onClose();
+            if (keepsExpiry(values)) return;
             const lifetime_ms = lifetimeIn(values);
             await call(
               api.organizations({ organization_id }).keys({ key_id: changed.id }).patch({ lifetime_ms }),
             );
             await onChanged();
             showToast(`${changed.name} ${lifetime_ms === null ? 'never expires' : 'has another expiry'}.`);
-            onClose();
           }}
+          onDone={onClose}
         >
+          <p>
+            <NamedKey {...changed} />
+          </p>
           <LifetimeField first={presentExpiry(changed)} />
         </Form>
       )}
@@ -73,9 +85,12 @@ export function LimitDialog({ organization_id, changed, onChanged, onClose }: Ch
             showToast(
               `${changed.name} ${monthly_limit_micros === null ? 'has no limit' : 'has another limit'}.`,
             );
-            onClose();
           }}
+          onDone={onClose}
         >
+          <p>
+            <NamedKey {...changed} />
+          </p>
           <LimitField limit_micros={changed.monthly_limit_micros} />
         </Form>
       )}
@@ -158,8 +173,7 @@ export function RevokeKeyDialog({ organization_id, changed, onChanged, onClose }
     >
       {changed !== undefined && (
         <p>
-          Programs that use <strong>{changed.name}</strong> (<code>{changed.display_prefix}…</code>) in{' '}
-          {changed.project_name} are refused within 60 seconds. This cannot be undone.
+          Programs that use <NamedKey {...changed} /> are refused within 60 seconds. This cannot be undone.
         </p>
       )}
     </ConfirmDialog>

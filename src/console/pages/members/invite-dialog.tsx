@@ -35,9 +35,9 @@ function InviteForm({ organization_id, own_role, onInvited, onClose }: Omit<Invi
         const email = values.text('email');
         await call(api.organizations({ organization_id }).invitations.post({ email, role }));
         await onInvited();
-        onClose();
         showToast(`An invitation is on its way to ${email}.`);
       }}
+      onDone={onClose}
     >
       <TextField
         label="Email address"

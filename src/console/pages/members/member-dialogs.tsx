@@ -59,9 +59,9 @@ function RoleForm({
           api.organizations({ organization_id }).members({ user_id: member.user_id }).patch({ role }),
         );
         await onDone();
-        onClose();
         showToast(`${member.name} is now ${ROLE_NAMES[role].toLowerCase()}.`);
       }}
+      onDone={onClose}
     >
       <RoleField own_role={own_role} value={role} onChange={setRole} />
       {is_self && role !== member.role && (

@@ -133,10 +133,10 @@ function Steps({
           await onChange().catch(() => undefined);
           throw failure;
         }
-        onDone();
-        await onChange();
+        await onChange().catch(() => undefined);
         showToast(what === 'credit' ? `${name} has ${amount} more.` : `${name} has ${amount} less.`);
       }}
+      onDone={onDone}
     >
       <p>
         {what === 'credit' ? 'Give' : 'Take'} <strong>{amount}</strong> {what === 'credit' ? 'to' : 'from'}{' '}

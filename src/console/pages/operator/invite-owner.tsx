@@ -29,9 +29,9 @@ export function InviteOwner({
             const email = values.text('email');
             await call(api.operator.organizations({ organization_id }).owner.post({ email }));
             await onInvited();
-            setOpen(false);
             showToast(`An invitation is on its way to ${email}.`);
           }}
+          onDone={() => setOpen(false)}
         >
           <TextField
             label="Email address"

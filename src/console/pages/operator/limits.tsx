@@ -97,8 +97,7 @@ export function Limits({ organization, onChange }: OrganizationProps) {
         <LimitsForm
           organization={organization}
           onClose={() => setOpen(false)}
-          onDone={async () => {
-            setOpen(false);
+          onChanged={async () => {
             await onChange();
             showToast(`The limits of ${organization.name} are changed.`);
           }}
@@ -111,11 +110,11 @@ export function Limits({ organization, onChange }: OrganizationProps) {
 function LimitsForm({
   organization: { id, dedicated },
   onClose,
-  onDone,
+  onChanged,
 }: {
   readonly organization: WholeOrganization;
   readonly onClose: () => void;
-  readonly onDone: () => Promise<void>;
+  readonly onChanged: () => Promise<void>;
 }) {
   const [texts, setTexts] = useState<Readonly<Record<Name, string>>>(() => ({
     minimum_tier: written('minimum_tier', dedicated),
@@ -137,8 +136,9 @@ function LimitsForm({
           if (value !== dedicated[name]) changed[name] = value;
         }
         if (Object.keys(changed).length > 0) await call(limits.patch(changed));
-        await onDone();
+        await onChanged();
       }}
+      onDone={onClose}
     >
       <p>A field that is empty follows payments and tier. Changes apply at once.</p>
       {LIMITS.map(({ name, label, is_money }) => (

@@ -254,9 +254,9 @@ function PriceDialog({
             throw new ApiError('invalid_amount', 'Write dollars, such as 0.50.', 'price', null, 422);
           }
           await call(api.operator.models.price.post({ id: model.id, price_micros: price }));
-          onClose();
           await onDone(`1M input tokens of ${model.id} cost ${formatMoney(price)}.`);
         }}
+        onDone={onClose}
       >
         <p>
           {price_micros === null ? 'It has no price yet.' : `It is ${formatMoney(price_micros)} now.`} The

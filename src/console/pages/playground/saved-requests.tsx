@@ -33,8 +33,8 @@ export function SavedRequests({
             is_disabled={onSave === null}
             onSubmit={async (values) => {
               await onSave?.(values.text('request_name'));
-              setOpen(false);
             }}
+            onDone={() => setOpen(false)}
           >
             <TextField
               label="Name"

@@ -35,9 +35,9 @@ export function CreateProjectDialog({
           const name = values.text('name');
           await call(api.organizations({ organization_id }).projects.post({ name }));
           await onDone();
-          onClose();
           showToast(`${name} is created.`);
         }}
+        onDone={onClose}
       >
         <NameField help="Such as the name of a product or a customer." />
       </Form>
@@ -73,9 +73,9 @@ export function EditProjectDialog({
                 }),
             );
             await onDone();
-            onClose();
             showToast(`${name} is saved.`);
           }}
+          onDone={onClose}
         >
           <NameField value={project.name} />
           <LimitField limit_micros={project.spend_limit_micros} />
