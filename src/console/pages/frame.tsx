@@ -215,6 +215,11 @@ function pathInOrganization({ id, role }: Organization): string {
   return page?.path.replace(':organization_id', id) ?? '/console';
 }
 
+/** Returns the first character as a reader sees it, which may be several code units, such as those of an emoji. */
+function initialOf(name: string): string {
+  return (new Intl.Segmenter().segment(name).containing(0)?.segment ?? '').toUpperCase();
+}
+
 function AccountMenu() {
   if (session.value.state !== 'signed_in') return null;
   const { name, email } = session.value.user;
@@ -223,7 +228,7 @@ function AccountMenu() {
       button={
         <>
           <span class="avatar" aria-hidden="true">
-            {name.slice(0, 1).toUpperCase()}
+            {initialOf(name)}
           </span>
           <span class="menu-text account-name">{name}</span>
         </>

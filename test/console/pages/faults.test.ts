@@ -124,8 +124,8 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     },
   );
 
-  test("the avatar is round on a phone, and the account's page keeps the navigation", async () => {
-    const long = await addPerson(made, { email: 'long@example.com', name: 'A name that is rather long' });
+  test("the avatar is round on a phone, with a whole character, and the account's page keeps the navigation", async () => {
+    const long = await addPerson(made, { email: 'long@example.com', name: '👩‍🔬 A name that is rather long' });
     await made.service.execute(
       `UPDATE organizations SET name = 'An organization with quite a long name' WHERE id = '${long.organization_id}'`,
     );
@@ -133,6 +133,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     const { page } = opened;
     const avatar = await page.locator('.avatar').boundingBox();
     expect(avatar?.width).toBe(avatar?.height ?? 0);
+    expect(await page.locator('.avatar').textContent()).toBe('👩‍🔬');
     await page.getByRole('button', { name: /^Account/ }).click();
     await page.getByRole('link', { name: 'Your account' }).click();
     await page.getByRole('heading', { name: 'Your account' }).waitFor();
