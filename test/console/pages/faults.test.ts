@@ -125,7 +125,10 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   );
 
   test("the avatar is round on a phone, with a whole character, and the account's page keeps the navigation", async () => {
-    const long = await addPerson(made, { email: 'long@example.com', name: '👩‍🔬 A name that is rather long' });
+    const long = await addPerson(made, {
+      email: 'long@example.com',
+      name: '👩‍🔬 A name that is rather long',
+    });
     await made.service.execute(
       `UPDATE organizations SET name = 'An organization with quite a long name' WHERE id = '${long.organization_id}'`,
     );

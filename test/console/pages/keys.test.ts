@@ -106,13 +106,19 @@ describe.skipIf(program === null)('the page of keys', () => {
     await using opened = await visit(browser, made, pathOf(ada.organization_id), { person: ada });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Create key', disabled: false }).click();
+    // Characters are counted as the service does: an emoji is two UTF-16 code units.
+    const name = dialog.getByLabel('Name');
+    await name.fill('😀'.repeat(101));
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.getByText('A name must have 1 to 100 characters').waitFor();
+    expect(await name.inputValue()).toBe('😀'.repeat(101));
     const answer = Promise.withResolvers<void>();
     await page.route('**/console/api/organizations/*/keys', async (route) => {
       if (route.request().method() === 'POST') await answer.promise;
       await route.continue();
     });
-    await page.getByRole('button', { name: 'Create key', disabled: false }).click();
-    await dialog.getByLabel('Name').fill('Slowly made');
+    await name.fill('Slowly made');
     await dialog.getByRole('button', { name: 'Create key' }).click();
     await dialog.locator('form[data-kept=true]').waitFor();
     await page.keyboard.press('Escape');

@@ -93,6 +93,11 @@ describe.skipIf(program === null)('passkeys in a real browser', () => {
     await page.getByText('kept by your device or your password manager').waitFor();
     await page.getByRole('button', { name: 'Add a passkey…' }).click();
     await page.getByRole('dialog').getByLabel('Password').fill('a wrong password');
+    // Said before the browser makes one.
+    await page.getByRole('dialog').getByLabel('Name').fill('😀'.repeat(101));
+    await page.getByRole('dialog').getByRole('button', { name: 'Continue' }).click();
+    await page.getByText('A name must have 1 to 100 characters').waitFor();
+    await page.getByRole('dialog').getByLabel('Name').fill('😀'.repeat(100));
     await page.getByRole('dialog').getByRole('button', { name: 'Continue' }).click();
     await page.getByText('The password is wrong.').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();

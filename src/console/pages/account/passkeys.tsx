@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
-import { type AnswerOf, api, call } from '../client.ts';
+import { ACCOUNT_ERRORS } from '../../../errors/errors.ts';
+import { type AnswerOf, ApiError, api, call } from '../client.ts';
 import { Button } from '../components/button.tsx';
-import { TextField } from '../components/field.tsx';
+import { NameField } from '../components/field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
@@ -12,6 +13,9 @@ import { session } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { canUsePasskeys, makePasskey } from './passkey-ceremony.ts';
 import { PasswordDialog } from './password-dialog.tsx';
+
+/** Characters, as in `src/accounts/names.ts`. */
+const NAME_LENGTH_MAX = 100;
 
 type Passkey = AnswerOf<typeof api.account.passkeys.get>['items'][number];
 
@@ -114,21 +118,21 @@ function AddDialog({ onDone, onClose }: DialogParts) {
       onDone={onClose}
       onClose={onClose}
       onPassword={async (password, values) => {
+        const name = values.text('name');
+        // The service says so too, but only once the browser has made a passkey, which would then be of no use.
+        if ([...name].length > NAME_LENGTH_MAX) {
+          const { message, param, status } = ACCOUNT_ERRORS.invalid_name;
+          throw new ApiError('invalid_name', message, param, null, status);
+        }
         const request = await call(api.account.passkeys.begin.post({ password }));
         const made = await makePasskey(request);
-        await call(api.account.passkeys.post({ name: values.text('name'), ...made }));
+        await call(api.account.passkeys.post({ name, ...made }));
         await onDone();
         showToast('The passkey is added.');
       }}
     >
       <p>Enter your password. Then your browser asks where to keep the passkey.</p>
-      <TextField
-        label="Name"
-        name="name"
-        help="To tell your passkeys apart, such as Work laptop."
-        autocomplete="off"
-        length_max={100}
-      />
+      <NameField help="To tell your passkeys apart, such as Work laptop." is_required={false} />
     </PasswordDialog>
   );
 }

@@ -186,9 +186,12 @@ export function TextField({
   );
 }
 
-/** The name of what the reader makes or owns. */
-export function NameField(props: Pick<TextFieldProps, 'value' | 'help' | 'autocomplete'>) {
-  return <TextField label="Name" name="name" autocomplete="off" length_max={100} is_required {...props} />;
+/**
+ * The name of what the reader makes or owns. The service tells one that is too long: a browser would cut it off, without a
+ * word, by its UTF-16 code units.
+ */
+export function NameField(props: Pick<TextFieldProps, 'value' | 'help' | 'autocomplete' | 'is_required'>) {
+  return <TextField label="Name" name="name" autocomplete="off" is_required {...props} />;
 }
 
 interface TextAreaProps extends FieldProps {

@@ -1,5 +1,5 @@
 import { api, callForSecret } from '../client.ts';
-import { Select, TextField } from '../components/field.tsx';
+import { NameField, Select } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { Notice } from '../components/notice.tsx';
@@ -56,14 +56,7 @@ function NewKey({ organization_id, projects, left, onCreate, onCreated, onClose 
         await onCreated();
       }}
     >
-      <TextField
-        label="Name"
-        name="name"
-        help="For example, the program that will use it."
-        length_max={100}
-        autocomplete="off"
-        is_required
-      />
+      <NameField help="For example, the program that will use it." />
       <Select
         label="Project"
         name="project_id"
