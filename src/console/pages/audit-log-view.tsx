@@ -108,7 +108,7 @@ function actionsOf(of: 'organization' | 'service') {
 }
 
 function who({ by, user_name, user_email }: Entry) {
-  const name = user_name === null ? null : <span title={user_email ?? undefined}>{user_name}</span>;
+  const name = user_name === null ? null : <bdi title={user_email ?? undefined}>{user_name}</bdi>;
   if (by === 'user') return name ?? <span class="muted">A former user</span>;
   return (
     <span class="row">
@@ -125,7 +125,11 @@ function object({ object_kind, object_id, object_name }: Entry) {
   return (
     <span class="prose-cell" title={object_id ?? undefined}>
       <span class="muted">{kind}</span>{' '}
-      {object_name ?? (object_id !== null && <code class="wrap">{object_id}</code>)}
+      {object_name === null ? (
+        object_id !== null && <code class="wrap">{object_id}</code>
+      ) : (
+        <bdi>{object_name}</bdi>
+      )}
     </span>
   );
 }

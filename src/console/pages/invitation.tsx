@@ -170,6 +170,10 @@ function JoinNew({ offered, token }: { readonly offered: Offered; readonly token
 async function enter({ organization_id, organization_name }: Offered, token: string): Promise<void> {
   forgetInvitation(token);
   await loadSession();
-  showToast(`You are now a member of ${organization_name}.`);
+  showToast(
+    <>
+      You are now a member of <bdi>{organization_name}</bdi>.
+    </>,
+  );
   navigate(organizationPath(organization_id, 'overview'), { replace: true });
 }

@@ -71,7 +71,11 @@ function Found() {
             const name = values.text('name');
             const { id } = await call(api.organizations.post({ name }));
             await loadSession();
-            showToast(`${name} is created.`);
+            showToast(
+              <>
+                <bdi>{name}</bdi> is created.
+              </>,
+            );
             return id;
           }}
           onDone={(id) => navigate(organizationPath(id, 'keys'))}

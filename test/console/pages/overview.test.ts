@@ -134,10 +134,11 @@ describe.skipIf(program === null)('the start of the console', () => {
 
   test('the overview tells what a team comes for: requests by what they choose, limits, refusals, changes, days', async () => {
     const { accounts: context, db } = made.service;
-    const fay = await addPerson(made, { email: 'fay@example.com' });
+    const fay = await addPerson(made, { email: 'fay@example.com', name: 'مؤسسة' });
     const { organization_id, default_project_id: project_id } = fay;
+    const by_fay = { kind: 'user', user_id: fay.user_id } as const;
     await credit(fay, 10);
-    const { id: api_key_id, key } = await createKey(context, OPERATOR, {
+    const { id: api_key_id, key } = await createKey(context, by_fay, {
       project_id,
       name: 'Support inbox classifier EU',
     });
@@ -170,6 +171,15 @@ describe.skipIf(program === null)('the start of the console', () => {
     await refused.getByText('This model does not exist or is not open yet.').waitFor();
     await page.getByText('Support inbox classifier EU').nth(1).waitFor();
     await page.getByText(/^\d+ days left at this rate$/).waitFor();
+    // A name that is written from right to left leaves the number after it in its place.
+    await page.clock.setFixedTime(Date.now() + 7 * 60_000);
+    await page.reload();
+    const change = page.getByRole('listitem').filter({ hasText: 'مؤسسة' });
+    await change.getByText(/^\d+ minutes ago$/).waitFor();
+    const [name, time] = await Promise.all(
+      [change.locator('bdi').last(), change.locator('time')].map((part) => part.boundingBox()),
+    );
+    expect(time?.x).toBeGreaterThan((name?.x ?? 0) + (name?.width ?? 0));
     expect(opened.complaints).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+import { Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { api, call } from '../client.ts';
 import { Badge } from '../components/badge.tsx';
@@ -201,12 +202,26 @@ function DeletionPreview() {
         <>
           {closes.length > 0 && (
             <p>
-              This also closes {closes.map(({ name }) => name).join(', ')}, where you are the only member, and
-              revokes its keys.
+              This also closes{' '}
+              {closes.map(({ id, name }, at) => (
+                <Fragment key={id}>
+                  {at > 0 && ', '}
+                  <bdi>{name}</bdi>
+                </Fragment>
+              ))}
+              , where you are the only member, and revokes its keys.
             </p>
           )}
           {prevented_by.map(({ id, name, reason }) => (
-            <Notice key={id} tone="warning" title={`You cannot leave ${name} yet`}>
+            <Notice
+              key={id}
+              tone="warning"
+              title={
+                <>
+                  You cannot leave <bdi>{name}</bdi> yet
+                </>
+              }
+            >
               {PREVENTIONS[reason]}
             </Notice>
           ))}

@@ -84,7 +84,12 @@ function ShownAlert({ alert }: { readonly alert: Received }) {
       <span>{alertSentence(alert, FORMATS, name)}</span>
       <span class="muted">
         <Time time_ms={created_at_ms} />
-        {organizations.value.length > 1 && ` · ${organization_name}`}
+        {organizations.value.length > 1 && (
+          <>
+            {' '}
+            · <bdi>{organization_name}</bdi>
+          </>
+        )}
       </span>
     </a>
   );

@@ -1,18 +1,22 @@
 import { signal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { asApiError } from '../client.ts';
 import { Button } from './button.tsx';
 
 interface Toast {
   readonly id: number;
-  readonly text: string;
+  readonly text: ComponentChildren;
 }
 
 const SHOWN_MS = 6_000;
 const toasts = signal<readonly Toast[]>([]);
 let next_id = 1;
 
-/** Shows that something was done. A toast disappears by itself: important text belongs in a notice. */
-export function showToast(text: string): void {
+/**
+ * Shows that something was done. A toast disappears by itself: important text belongs in a notice. Names stand in `bdi`: one
+ * that is written from right to left moves the numbers after it.
+ */
+export function showToast(text: ComponentChildren): void {
   const id = next_id++;
   toasts.value = [...toasts.value, { id, text }];
   setTimeout(() => close(id), SHOWN_MS);

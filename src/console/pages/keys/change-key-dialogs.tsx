@@ -30,7 +30,10 @@ interface ChangeKeyProps {
 function NamedKey({ name, display_prefix, project_name }: Key) {
   return (
     <>
-      <strong>{name}</strong> (<code>{display_prefix}…</code>) in {project_name}
+      <strong>
+        <bdi>{name}</bdi>
+      </strong>{' '}
+      (<code>{display_prefix}…</code>) in <bdi>{project_name}</bdi>
     </>
   );
 }
@@ -50,7 +53,11 @@ export function ExpiryDialog({ organization_id, changed, onChanged, onClose }: C
               api.organizations({ organization_id }).keys({ key_id: changed.id }).patch({ lifetime_ms }),
             );
             await onChanged();
-            showToast(`${changed.name} ${lifetime_ms === null ? 'never expires' : 'has another expiry'}.`);
+            showToast(
+              <>
+                <bdi>{changed.name}</bdi> {lifetime_ms === null ? 'never expires' : 'has another expiry'}.
+              </>,
+            );
           }}
           onDone={onClose}
         >
@@ -83,7 +90,10 @@ export function LimitDialog({ organization_id, changed, onChanged, onClose }: Ch
             );
             await onChanged();
             showToast(
-              `${changed.name} ${monthly_limit_micros === null ? 'has no limit' : 'has another limit'}.`,
+              <>
+                <bdi>{changed.name}</bdi>{' '}
+                {monthly_limit_micros === null ? 'has no limit' : 'has another limit'}.
+              </>,
             );
           }}
           onDone={onClose}
@@ -168,7 +178,11 @@ export function RevokeKeyDialog({ organization_id, changed, onChanged, onClose }
         if (changed === undefined) return;
         await call(api.organizations({ organization_id }).keys({ key_id: changed.id }).delete());
         await onChanged();
-        showToast(`${changed.name} is revoked.`);
+        showToast(
+          <>
+            <bdi>{changed.name}</bdi> is revoked.
+          </>,
+        );
       }}
     >
       {changed !== undefined && (

@@ -44,8 +44,8 @@ export function NewKeyDialog({
       ) : (
         <>
           <Notice tone="warning" title="You will not see it again.">
-            Keep it on your server, never in a page or an app. If it is lost, revoke {created.name} and create
-            another.
+            Keep it on your server, never in a page or an app. If it is lost, revoke <bdi>{created.name}</bdi>{' '}
+            and create another.
           </Notice>
           <CopyText text={created.key} label="Copy" onCopied={() => setCopied(true)} />
           <div class="form-actions">

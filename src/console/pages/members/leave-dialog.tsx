@@ -30,7 +30,11 @@ export function LeaveDialog({
         // Before the navigation, which else would open the organization again that was shown last.
         await loadSession();
         navigate('/console', { replace: true });
-        showToast(`You have left ${organization_name}.`);
+        showToast(
+          <>
+            You have left <bdi>{organization_name}</bdi>.
+          </>,
+        );
       }}
     >
       <p>

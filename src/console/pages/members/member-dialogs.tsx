@@ -59,7 +59,11 @@ function RoleForm({
           api.organizations({ organization_id }).members({ user_id: member.user_id }).patch({ role }),
         );
         await onDone();
-        showToast(`${member.name} is now ${ROLE_NAMES[role].toLowerCase()}.`);
+        showToast(
+          <>
+            <bdi>{member.name}</bdi> is now {ROLE_NAMES[role].toLowerCase()}.
+          </>,
+        );
       }}
       onDone={onClose}
     >
@@ -88,7 +92,11 @@ export function RemoveDialog({ organization_id, member, onDone, onClose }: Membe
         if (member === undefined) return;
         await call(api.organizations({ organization_id }).members({ user_id: member.user_id }).delete());
         await onDone();
-        showToast(`${member.name} is removed.`);
+        showToast(
+          <>
+            <bdi>{member.name}</bdi> is removed.
+          </>,
+        );
       }}
     >
       <p>

@@ -116,7 +116,7 @@ function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
             is_name: true,
             cell: ({ name, user_id, has_second_factor }) => (
               <>
-                {name} {user_id === own_user_id && <Badge tone="info">You</Badge>}{' '}
+                <bdi>{name}</bdi> {user_id === own_user_id && <Badge tone="info">You</Badge>}{' '}
                 {has_second_factor === true && <Badge tone="success">Two-step sign-in</Badge>}
               </>
             ),

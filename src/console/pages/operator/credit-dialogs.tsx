@@ -134,13 +134,20 @@ function Steps({
           throw failure;
         }
         await onChange().catch(() => undefined);
-        showToast(what === 'credit' ? `${name} has ${amount} more.` : `${name} has ${amount} less.`);
+        showToast(
+          <>
+            <bdi>{name}</bdi> has {amount} {what === 'credit' ? 'more' : 'less'}.
+          </>,
+        );
       }}
       onDone={onDone}
     >
       <p>
         {what === 'credit' ? 'Give' : 'Take'} <strong>{amount}</strong> {what === 'credit' ? 'to' : 'from'}{' '}
-        <strong>{name}</strong>?
+        <strong>
+          <bdi>{name}</bdi>
+        </strong>
+        ?
       </p>
       <p class="muted">
         {is_sent

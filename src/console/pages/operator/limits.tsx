@@ -99,7 +99,11 @@ export function Limits({ organization, onChange }: OrganizationProps) {
           onClose={() => setOpen(false)}
           onChanged={async () => {
             await onChange();
-            showToast(`The limits of ${organization.name} are changed.`);
+            showToast(
+              <>
+                The limits of <bdi>{organization.name}</bdi> are changed.
+              </>,
+            );
           }}
         />
       </Dialog>

@@ -114,7 +114,17 @@ function Suspension({ organization: { id, name, suspended_at_ms }, onChange }: O
           await call(suspension.post({ is_suspended: !is_suspended }));
           // The dialog closes before the page shows the opposite.
           void onChange();
-          showToast(is_suspended ? `The keys of ${name} work again.` : `${name} is suspended.`);
+          showToast(
+            is_suspended ? (
+              <>
+                The keys of <bdi>{name}</bdi> work again.
+              </>
+            ) : (
+              <>
+                <bdi>{name}</bdi> is suspended.
+              </>
+            ),
+          );
         }}
       >
         <p>

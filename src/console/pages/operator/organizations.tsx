@@ -67,7 +67,9 @@ export default function Organizations() {
                   is_name: true,
                   cell: ({ id, name, suspended_at_ms, members }) => (
                     <span class="row">
-                      <a href={`/console/operator/organizations/${id}`}>{name}</a>
+                      <a href={`/console/operator/organizations/${id}`}>
+                        <bdi>{name}</bdi>
+                      </a>
                       {suspended_at_ms !== null && <Badge tone="danger">Suspended</Badge>}
                       {members === 0 && <Badge tone="warning">No owner</Badge>}
                     </span>

@@ -57,11 +57,19 @@ export function PendingPayments({ organization, onChange }: OrganizationProps) {
           const route = api.operator.organizations({ organization_id: organization.id });
           await call(route.payments({ payment_id: payment.id }).confirm.post());
           await onChange();
-          showToast(`${organization.name} has ${amount} more.`);
+          showToast(
+            <>
+              <bdi>{organization.name}</bdi> has {amount} more.
+            </>,
+          );
         }}
       >
         <p>
-          The money has arrived: <strong>{organization.name}</strong> gets {amount} of credit.
+          The money has arrived:{' '}
+          <strong>
+            <bdi>{organization.name}</bdi>
+          </strong>{' '}
+          gets {amount} of credit.
         </p>
       </ConfirmDialog>
     </>

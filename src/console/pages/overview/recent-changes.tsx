@@ -27,10 +27,15 @@ export function RecentChanges({ organization_id }: { readonly organization_id: s
               {items.map(({ id, sentence, object_name, by, user_name, created_at_ms }) => (
                 <li key={id}>
                   <span>
-                    {sentence} {object_name !== null && <strong>{object_name}</strong>}
+                    {sentence}{' '}
+                    {object_name !== null && (
+                      <strong>
+                        <bdi>{object_name}</bdi>
+                      </strong>
+                    )}
                   </span>
                   <span class="muted">
-                    {user_name ?? (by === 'operator' ? 'The operator' : 'A former user')},{' '}
+                    <bdi>{user_name ?? (by === 'operator' ? 'The operator' : 'A former user')}</bdi>,{' '}
                     <Time time_ms={created_at_ms} />
                   </span>
                 </li>

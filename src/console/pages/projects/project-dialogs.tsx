@@ -35,7 +35,11 @@ export function CreateProjectDialog({
           const name = values.text('name');
           await call(api.organizations({ organization_id }).projects.post({ name }));
           await onDone();
-          showToast(`${name} is created.`);
+          showToast(
+            <>
+              <bdi>{name}</bdi> is created.
+            </>,
+          );
         }}
         onDone={onClose}
       >
@@ -73,7 +77,11 @@ export function EditProjectDialog({
                 }),
             );
             await onDone();
-            showToast(`${name} is saved.`);
+            showToast(
+              <>
+                <bdi>{name}</bdi> is saved.
+              </>,
+            );
           }}
           onDone={onClose}
         >
@@ -106,7 +114,11 @@ export function ArchiveProjectDialog({
           api.organizations({ organization_id }).projects({ project_id: project.id }).archive.post(),
         );
         await onDone();
-        showToast(`${project.name} is archived.`);
+        showToast(
+          <>
+            <bdi>{project.name}</bdi> is archived.
+          </>,
+        );
       }}
     >
       {project !== undefined && (
