@@ -22,7 +22,7 @@ export async function pressOn(page: Page, target: Locator): Promise<void> {
 /** Writes into the fields, in their order, in the place of what is there. */
 export async function typeInto(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
   for (const [label, text] of Object.entries(fields)) {
-    await tabTo(page, page.getByLabel(label, { exact: true }));
+    await tabTo(page, page.locator('input, textarea').and(page.getByLabel(label, { exact: true })));
     await page.keyboard.press('ControlOrMeta+a');
     await page.keyboard.type(text);
   }
