@@ -33,6 +33,8 @@ export interface PgOptions {
   readonly bounds?: ClientBounds;
   /** The connections' name in `pg_stat_activity`. */
   readonly application_name?: string;
+  /** The setting that an earlier connection accepted; by default the server's, if it is safe. */
+  readonly synchronous_commit?: string;
 }
 
 /** A pool of connections to one PostgreSQL database. */
@@ -40,6 +42,8 @@ export interface PgConnection {
   readonly db: PgDb;
   /** The database's host, port and name for messages, without user name and password. */
   readonly place: string;
+  /** The `synchronous_commit` of all its sessions. */
+  readonly synchronous_commit: string;
   /** Returns the number of transactions and single statements without an answer; 0 if `bounds` is not set. */
   underWay(): number;
   /** Closes all connections. Statements under way reject. */
@@ -89,20 +93,16 @@ export function executorOn(client: SQL): PgDb {
 }
 
 async function openPool(url: string, options: PgOptions): Promise<PgConnection> {
-  const { bounds } = options;
+  const { bounds, connections = CONNECTIONS, application_name = 'tds' } = options;
+  const synchronous_commit = options.synchronous_commit ?? (await acceptedCommit(url));
   const make = () =>
-    new SQL({
-      url,
-      adapter: 'postgres',
-      max: options.connections ?? CONNECTIONS,
-      connectionTimeout: CONNECTION_TIMEOUT_S,
-      maxLifetime: CONNECTION_LIFETIME_S,
-      connection: {
-        application_name: options.application_name ?? 'tds',
-        // The server's timeout leaves the connection usable. Ours is for a server that does not answer.
-        ...(bounds === undefined ? {} : { statement_timeout: bounds.statement_ms }),
-        ...SESSION_SETTINGS,
-      },
+    clientOf(url, connections, {
+      application_name,
+      // A reload of the server's configuration changes no setting that a session was opened with.
+      synchronous_commit,
+      // The server's timeout leaves the connection usable. Ours is for a server that does not answer.
+      ...(bounds === undefined ? {} : { statement_timeout: bounds.statement_ms }),
+      ...SESSION_SETTINGS,
     });
   const { client, underWay } =
     bounds === undefined
@@ -113,12 +113,34 @@ async function openPool(url: string, options: PgOptions): Promise<PgConnection> 
     return {
       db: executorOn(client),
       place: databasePlace(url),
+      synchronous_commit,
       underWay,
       close: () => client.close({ timeout: 0 }),
     };
   } catch (error) {
     await client.close({ timeout: 0 });
     throw error;
+  }
+}
+
+function clientOf(url: string, max: number, connection: Record<string, string | number>): SQL {
+  return new SQL({
+    url,
+    adapter: 'postgres',
+    max,
+    connectionTimeout: CONNECTION_TIMEOUT_S,
+    maxLifetime: CONNECTION_LIFETIME_S,
+    connection,
+  });
+}
+
+/** Resolves with the `synchronous_commit` that the administrator set, which may be stronger than `on`. */
+async function acceptedCommit(url: string): Promise<string> {
+  const client = clientOf(url, 1, { application_name: 'tds settings' });
+  try {
+    return await requireSettings(client);
+  } finally {
+    await client.close({ timeout: 0 });
   }
 }
 
@@ -155,7 +177,8 @@ function hasAuthority({ href, protocol }: URL): boolean {
   return href.startsWith(`${protocol}//`);
 }
 
-async function requireSettings(client: SQL): Promise<void> {
+/** Resolves with the `synchronous_commit` of the client's sessions. */
+async function requireSettings(client: SQL): Promise<string> {
   const [settings] = await client<
     { fsync: string; synchronous_commit: string; encoding: string }[]
   >`SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
@@ -167,4 +190,5 @@ async function requireSettings(client: SQL): Promise<void> {
     throw new SettingRefused(`the server has synchronous_commit = ${settings.synchronous_commit}, not on`);
   if (settings.encoding !== 'UTF8')
     throw new SettingRefused(`the database has the encoding ${settings.encoding}, not UTF8`);
+  return settings.synchronous_commit;
 }

@@ -99,7 +99,12 @@ export class ServedPostgresDatabase implements ServedDatabase {
       { onCommit },
     );
     this.windows = new PostgresRateWindows({
-      connect: () => connectPostgres(url, { connections: 1, application_name: 'tds windows' }),
+      connect: () =>
+        connectPostgres(url, {
+          connections: 1,
+          application_name: 'tds windows',
+          synchronous_commit: requests.synchronous_commit,
+        }),
       clock,
       onProblem: (error) => report('rate_windows', error),
       ...(windows_time_us === undefined ? {} : { time_us: windows_time_us }),
@@ -138,17 +143,25 @@ export class ServedPostgresDatabase implements ServedDatabase {
       return connection;
     };
     try {
+      const requests = await connect({
+        connections,
+        bounds: REQUEST_BOUNDS,
+        application_name: 'tds requests',
+      });
+      const { synchronous_commit } = requests;
       const pools = {
-        requests: await connect({ connections, bounds: REQUEST_BOUNDS, application_name: 'tds requests' }),
+        requests,
         reader: await connect({
           connections: READER_CONNECTIONS,
           bounds: READER_BOUNDS,
           application_name: 'tds reader',
+          synchronous_commit,
         }),
         history: await connect({
           connections: HISTORY_CONNECTIONS,
           bounds: HISTORY_BOUNDS,
           application_name: 'tds history',
+          synchronous_commit,
         }),
       };
       const lease = await NodeLease.register(

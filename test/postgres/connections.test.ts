@@ -1,6 +1,6 @@
-import { expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import type { PgConnection } from '../../db/postgres/connection.ts';
+import { connectPostgres, type PgConnection, SettingRefused } from '../../db/postgres/connection.ts';
 import { organizations } from '../../db/postgres/schema.ts';
 import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-database.ts';
 import { CONNECTIONS_TO_DATABASE_MIN } from '../../src/config/settings.ts';
@@ -8,15 +8,41 @@ import { createLog } from '../../src/log/log.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
-import { isPostgresMissing } from '../support/postgres.ts';
+import {
+  administer,
+  isPostgresMissing,
+  type PostgresServer,
+  startPostgres,
+} from '../support/postgres.ts';
+import { rejection } from '../support/rejection.ts';
 import { accountNumber, addAccounts, HELD_MICROS, LedgerNode } from './ledger-load.ts';
 
 setDefaultTimeout(120_000);
+
 
 /** How many sessions of a node's requests wait for a lock. */
 async function waiting({ db }: PgConnection): Promise<number> {
   const sessions = `SELECT pid FROM pg_stat_activity WHERE application_name = 'tds requests' AND wait_event_type = 'Lock'`;
   return (await db.$client.unsafe(sessions)).length;
+}
+
+async function settingOf({ db }: PgConnection, name: string): Promise<unknown> {
+  const [row] = await db.$client.unsafe('SELECT current_setting($1) AS value', [name]);
+  return row?.value;
+}
+
+/** A node with the fewest connections. */
+function openNode(url: string): Promise<ServedPostgresDatabase> {
+  return ServedPostgresDatabase.open(
+    { url, connections: CONNECTIONS_TO_DATABASE_MIN, version: 'test' },
+    {
+      clock: systemClock,
+      process_id: 'proc_node',
+      log: createLog('silent'),
+      report: () => undefined,
+      onCommit: () => undefined,
+    },
+  );
 }
 
 test.skipIf(isPostgresMissing())(
@@ -35,16 +61,7 @@ test.skipIf(isPostgresMissing())(
     await ended.books.hold(asked(locked, 'req_of_nobody'));
     await ended.lease.close();
     await ended.connection.close();
-    const node = await ServedPostgresDatabase.open(
-      { url: database.url, connections: CONNECTIONS_TO_DATABASE_MIN, version: 'test' },
-      {
-        clock: systemClock,
-        process_id: 'proc_node',
-        log: createLog('silent'),
-        report: () => undefined,
-        onCommit: () => undefined,
-      },
-    );
+    const node = await openNode(database.url);
     const of_locked = eq(organizations.id, locked.organization_id);
     let answered = 0;
     const waits: Promise<unknown>[] = [];
@@ -74,5 +91,39 @@ test.skipIf(isPostgresMissing())(
     });
     await Promise.all(waits);
     await node.close();
+  },
+);
+
+describe.skipIf(isPostgresMissing())(
+  'sessions of a pool wait for the disk as its server did when it was opened',
+  () => {
+    let server: PostgresServer;
+    beforeAll(async () => {
+      server = await startPostgres();
+    });
+    afterAll(() => server.remove());
+
+    test.each([
+      ['on', '5MB'],
+      ['remote_apply', '6MB'],
+    ])('%s, whatever a reload says', async (accepted, work_mem) => {
+      const set = (name: string, value: string) =>
+        administer(server, `ALTER SYSTEM SET ${name} = '${value}'`);
+      await set('synchronous_commit', accepted);
+      await server.stop('fast');
+      await server.start();
+      const pool = await connectPostgres(server.url('postgres'), { connections: 1 });
+      await set('synchronous_commit', 'off');
+      await set('work_mem', work_mem);
+      await administer(server, 'SELECT pg_reload_conf()');
+      // The session has read the file again.
+      await eventually(async () => (await settingOf(pool, 'work_mem')) === work_mem);
+      expect(await settingOf(pool, 'synchronous_commit')).toBe(accepted);
+      await rejection(Promise.resolve(pool.db.execute('SELECT pg_terminate_backend(pg_backend_pid())')));
+      // The next session is opened by the new file.
+      expect(await settingOf(pool, 'synchronous_commit')).toBe(accepted);
+      await pool.close();
+      expect(await rejection(connectPostgres(server.url('postgres')))).toBeInstanceOf(SettingRefused);
+    });
   },
 );
