@@ -76,7 +76,11 @@ interface Settlement {
   readonly resolve: () => void;
 }
 
+/** A caller that asks only for an answer. */
+type Probe = Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>;
+
 interface Group {
+  readonly probes: readonly Probe[];
   readonly requests: readonly WindowRequest[];
   readonly settlements: readonly Settlement[];
 }
@@ -114,6 +118,7 @@ interface AdmittedRow {
  * answer was lost may stay counted for 60 seconds. No admission is missed.
  */
 export class PostgresRateWindows implements RateWindows {
+  #probes: Probe[] = [];
   #requests: WindowRequest[] = [];
   #settlements: Settlement[] = [];
   /** Reads of an organization's state that are not sent yet. All callers share one. */
@@ -162,6 +167,15 @@ export class PostgresRateWindows implements RateWindows {
     const asked = this.#standings.get(organization_id) ?? this.#ask(organization_id, null);
     this.#standings.set(organization_id, asked);
     return rateStatus(limits, (await asked).sums);
+  }
+
+  /** Resolves if the windows answer now, with the requests that wait. Rejects as `admit` does. */
+  async requireAnswer(): Promise<void> {
+    this.#throwWhileAway();
+    const { promise, ...probe } = Promise.withResolvers<void>();
+    this.#probes.push(probe);
+    this.#start();
+    await promise;
   }
 
   /**
@@ -246,21 +260,26 @@ export class PostgresRateWindows implements RateWindows {
 
   /** Sends one group after the other. Never rejects. */
   async #answerAll(): Promise<void> {
-    while (this.#requests.length > 0 || this.#settlements.length > 0) {
+    while (this.#waiting() > 0 || this.#settlements.length > 0) {
       // All requests of the same turn of the event loop share the group.
       await new Promise((resume) => setImmediate(resume));
       const group = {
+        probes: this.#probes.splice(0),
         requests: this.#requests.splice(0, GROUP_MAX).sort(byOrganization),
         settlements: this.#settlements.splice(0).sort(byOrganization),
       };
       this.#standings.clear();
       const is_answered = await this.#answer(group);
-      if (!is_answered && this.#requests.length === 0) {
+      if (!is_answered && this.#waiting() === 0) {
         this.#settleLater();
         break;
       }
     }
     this.#work = null;
+  }
+
+  #waiting(): number {
+    return this.#probes.length + this.#requests.length;
   }
 
   /** Retries settlements later, unless a request takes them along. */
@@ -292,19 +311,19 @@ export class PostgresRateWindows implements RateWindows {
       this.#away = null;
       const answers = group.requests.map((_, index) => answerOf(row, index, asked_at_ms));
       for (const [index, answer] of answers.entries()) group.requests[index]?.resolve(answer);
-      for (const { resolve } of group.settlements) resolve();
+      for (const { resolve } of [...group.settlements, ...group.probes]) resolve();
       return true;
     } catch (error) {
       is_given_up = true;
       // The next group uses a new connection. This one may hang, or lead to a read-only server.
       this.#disconnect();
-      for (const { reject } of group.requests) reject(error);
+      for (const { reject } of [...group.requests, ...group.probes]) reject(error);
       // Requests behind a statement that hung have waited as long.
       if (performance.now() - started_ms >= answer_ms) {
         this.#late += 1;
         if (this.#late >= LATE_MAX) this.#away = { error, until_ms: performance.now() + RETRY_MS };
         this.#standings.clear();
-        for (const { reject } of this.#requests.splice(0)) reject(error);
+        for (const { reject } of [...this.#requests.splice(0), ...this.#probes.splice(0)]) reject(error);
       } else {
         this.#late = 0;
         this.#away = null;
@@ -371,7 +390,8 @@ async function admitRequests(
 ): Promise<AdmittedRow> {
   const organizations = [...new Set([...requests, ...settlements].map(organizationOf))].sort();
   const place_of = new Map(organizations.map((organization_id, index) => [organization_id, index + 1]));
-  const places = (rows: Group[keyof Group]) => rows.map((row) => place_of.get(organizationOf(row)));
+  const places = (rows: Group['requests' | 'settlements']) =>
+    rows.map((row) => place_of.get(organizationOf(row)));
   const [row] = await db.execute(sql`
     SELECT outcomes, used_requests, used_tokens, requests_leave_us, tokens_leave_us, admitted_at_us
     FROM admit_requests(

@@ -119,7 +119,8 @@ export class ServedPostgresDatabase implements ServedDatabase {
     const probe = writeProbe(requests.db);
     this.write = async () => {
       await beforeWrite();
-      await probe();
+      // Without the windows, which have their own connection, every request is refused.
+      await Promise.all([probe(), this.windows.requireAnswer()]);
     };
     this.state = async () => ({
       bytes: await databaseBytes(history.db),

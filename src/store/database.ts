@@ -64,7 +64,8 @@ export interface ServedDatabase {
   /** The database adapter for better-auth. */
   readonly signIn: DBAdapterInstance;
   /**
-   * Commits a durable write that changes nothing, on the path of the writes of requests. Rejects as they do.
+   * Commits a durable write that changes nothing, on the path of the writes of requests, and asks shared rate
+   * windows. Rejects as they do.
    */
   readonly write: () => Promise<void>;
   /**

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { connectPostgres, type PgConnection, SettingRefused } from '../../db/postgres/connection.ts';
+import { sqlState } from '../../db/postgres/errors.ts';
 import { organizations } from '../../db/postgres/schema.ts';
 import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-database.ts';
 import { CONNECTIONS_TO_DATABASE_MIN } from '../../src/config/settings.ts';
@@ -12,6 +13,7 @@ import {
   administer,
   isPostgresMissing,
   type PostgresServer,
+  sharedPostgres,
   startPostgres,
 } from '../support/postgres.ts';
 import { rejection } from '../support/rejection.ts';
@@ -19,6 +21,7 @@ import { accountNumber, addAccounts, HELD_MICROS, LedgerNode } from './ledger-lo
 
 setDefaultTimeout(120_000);
 
+const LIMITS = { requests_per_minute: 10, tokens_per_minute: 1_000 };
 
 /** How many sessions of a node's requests wait for a lock. */
 async function waiting({ db }: PgConnection): Promise<number> {
@@ -91,6 +94,31 @@ test.skipIf(isPostgresMissing())(
     });
     await Promise.all(waits);
     await node.close();
+  },
+);
+
+test.skipIf(isPostgresMissing())(
+  'a node is not ready while its rate windows get no connection, and is ready without a request once they get one',
+  async () => {
+    await using database = await takeDatabase();
+    const { db } = await database.connect({ connections: 1 });
+    const role = `node_${database.name}`;
+    await db.$client.unsafe(`CREATE ROLE ${role} LOGIN PASSWORD 'x';
+      GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);
+    const { port } = await sharedPostgres();
+    const node = await openNode(`postgres://${role}:x@127.0.0.1:${port}/${database.name}`);
+    await node.write();
+    await db.$client.unsafe(`ALTER ROLE ${role} CONNECTION LIMIT 0`);
+    await db.$client.unsafe(`SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+      WHERE usename = '${role}' AND application_name = 'tds windows'`);
+    // The end of the connection is read before, so that this opens another one.
+    await eventually(async () => sqlState(await node.write().catch((error) => error)) === '53300');
+    await expect(node.windows.admit('org_1', LIMITS, 1)).rejects.toThrow();
+    expect((await node.catalog.allModels()).length).toBe(0);
+    await db.$client.unsafe(`ALTER ROLE ${role} CONNECTION LIMIT -1`);
+    await node.write();
+    await node.close();
+    await db.$client.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   },
 );
 
