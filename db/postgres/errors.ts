@@ -52,6 +52,11 @@ const ADVICE_BY_CODE: Readonly<Record<string, string>> = {
 const CERTIFICATE_CODE =
   /^(ERR_TLS_CERT_ALTNAME_INVALID|CERT_\w+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)\w*)$/;
 
+/** An audit could not read a table or an index, for another reason than damage. The cause says why. */
+export class FileUnread extends Error {
+  override readonly name = 'FileUnread';
+}
+
 /** Returns the client's error among the causes of an error; null if there is none. */
 export function postgresError(error: unknown): SQL.PostgresError | null {
   return withCauses(error).find((one) => one instanceof SQL.PostgresError) ?? null;
@@ -96,7 +101,9 @@ export function describePostgresError(place: string, error: unknown): string | n
     state === undefined
       ? ADVICE_BY_CODE[code]
       : ADVICE_BY_STATE.find(([start]) => state.startsWith(start))?.[1];
-  return `${place} ${advice ?? `failed with the error ${state ?? code}`}.`;
+  const unread = withCauses(error).find((one) => one instanceof FileUnread);
+  const of_what = unread === undefined ? '' : ` (${unread.message})`;
+  return `${place} ${advice ?? `failed with the error ${state ?? code}`}${of_what}.`;
 }
 
 /** Returns the TLS code of a refused server certificate; null for other errors. */

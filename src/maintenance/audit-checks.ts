@@ -23,6 +23,8 @@ export const GUARANTEES = {
   checkpoint_equals_ledger:
     'what earlier audits noted of the entries that they checked is what these add up to',
   organization_has_owner: 'an organization has an owner ("tds member add" gives it one)',
+  indexes_are_valid:
+    'every index is valid; one that is not is being made, or is what is left of that: drop it or reindex it',
 } as const;
 
 /** The name of a check. */

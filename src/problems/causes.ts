@@ -50,6 +50,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'EngineStuck',
   'EvaluationFailed',
   'EvaluationTimedOut',
+  'FileUnread',
   'HoldNotOpen',
   'LedgerUnavailable',
   'MailNotSent',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import * as postgres from '../../db/postgres/audit.ts';
 import { connectPostgres, type PgDb } from '../../db/postgres/connection.ts';
+import { describePostgresError, FileUnread, sqlState } from '../../db/postgres/errors.ts';
 import { bringUpToDate } from '../../db/postgres/migrate.ts';
 import { runAudit } from '../../db/sqlite/audit.ts';
 import { openDatabase, transact } from '../../db/sqlite/connection.ts';
@@ -12,6 +13,7 @@ import { type AuditReport, formatAudit } from '../../src/store/audit-report.ts';
 import { addPayment, CREDIT_MICROS, LedgerSetup, NOW_MS } from '../ledger/support.ts';
 import { type CopiedPostgres, copiedToPostgres, copyInto } from '../support/copied-postgres.ts';
 import { administer, isPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts';
+import { rejection } from '../support/rejection.ts';
 
 /** SQLite's default. */
 const PAGE_BYTES = 4_096;
@@ -289,18 +291,50 @@ describe.skipIf(isPostgresMissing())('in the files of PostgreSQL', () => {
       await server.start();
       const report = await withServer((db) => postgres.runAudit(db));
       expect(report).toMatchObject({ ok: false, checks: [{ name: 'file_is_sound' }] });
-      expect(report.checks[0]?.violations).toHaveLength(1);
+      expect(report.checks[0]?.violations).toEqual([
+        { problem: expect.stringMatching(new RegExp(`^the (index|table) ${name}: `)) },
+      ]);
       await server.stop('fast');
       writeFileSync(path, content);
       await server.start();
       expect((await withServer((db) => postgres.runAudit(db))).ok).toBe(true);
     },
   );
+
+  test('an index of another kind is not checked, and an invalid one is a warning beside all checks', async () => {
+    await withServer(async (db) => {
+      const before = await postgres.runAudit(db);
+      await db.execute(sql`CREATE INDEX of_somebody ON ledger_entries USING brin (id)`);
+      const making = 'CREATE UNIQUE INDEX CONCURRENTLY half_made ON ledger_entries (kind)';
+      expect(sqlState(await rejection(Promise.resolve(db.execute(making))))).toBe('23505');
+      const { indexes_are_valid: guarantee } = GUARANTEES;
+      const warning = { name: 'indexes_are_valid', guarantee, violations: [{ index: 'half_made' }] };
+      expect(await postgres.runAudit(db)).toEqual({ ...before, warnings: [...before.warnings, warning] });
+      await db.execute(sql`DROP INDEX of_somebody, half_made`);
+      expect(await postgres.runAudit(db)).toEqual(before);
+    });
+  });
+
+  test('what cannot be read for another reason than damage is named', async () => {
+    await withServer(async (db) => {
+      const waiting = await connectPostgres(server.url(SERVICE), { connections: 1 });
+      await waiting.db.execute(sql`SET lock_timeout = '100ms'`);
+      await db.transaction(async (transaction) => {
+        await transaction.execute(sql`LOCK TABLE usage_records`);
+        const error = await rejection(postgres.runAudit(waiting.db));
+        expect(error).toBeInstanceOf(FileUnread);
+        expect(describePostgresError('the place', error)).toBe(
+          'the place is busy: try again when the other command is done (the table usage_records cannot be read).',
+        );
+      });
+      await waiting.close();
+    });
+  });
 });
 
 test('there is damage that breaks each guarantee alone', () => {
   const alone = new Set(DAMAGE.filter(([, , checks]) => checks.length === 1).map(([, , [check]]) => check));
-  const other = ['file_is_sound', 'organization_has_owner'];
+  const other = ['file_is_sound', 'organization_has_owner', 'indexes_are_valid'];
   expect(Object.keys(GUARANTEES).filter((name) => !alone.has(name))).toEqual(other);
 });
 
