@@ -156,7 +156,9 @@ export async function openService(parts: ServiceParts): Promise<Service> {
   const answering = await openAnswering(parts, watching);
   const opened = openConsoleOf(parts, watching, answering);
   const alerts =
-    opened.console === null ? null : new AlertRuns({ ...answering, mail: opened.console.mailAlert });
+    opened.console === null
+      ? null
+      : new AlertRuns({ ...answering, now_ms: answering.database.now_ms, mail: opened.console.mailAlert });
   const { database, ...services } = { ...answering, ...opened, alerts };
   const { maintenance, stopUpkeep } = await startUpkeep(parts, answering, alerts);
   const { draining, models, catalog, problems, readiness, reload } = services;

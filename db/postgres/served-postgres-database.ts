@@ -37,6 +37,8 @@ export interface NodeOptions {
   readonly version: string;
   /** The time of the rate windows in microseconds, for tests; by default the database's clock. */
   readonly windows_time_us?: () => number;
+  /** The time that nodes share, for tests; by default the database's clock. */
+  readonly now_ms?: () => number;
   /** The times of the lease, for tests. */
   readonly lease_times?: LeaseTimes;
 }
@@ -46,6 +48,13 @@ async function databaseBytes(db: PgDb): Promise<number> {
     sql`SELECT pg_database_size(current_database())::text AS bytes`,
   );
   return Number(row?.bytes);
+}
+
+async function databaseTime_ms(db: PgDb): Promise<number> {
+  const [row] = await db.execute<{ now_ms: string }>(
+    sql`SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS now_ms`,
+  );
+  return Number(row?.now_ms);
 }
 
 interface Pools {
@@ -69,6 +78,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
   readonly write: () => Promise<void>;
   readonly freeBytes = null;
   readonly isAway = isAway;
+  readonly now_ms: () => Promise<number>;
   readonly beginsHourlyRun: () => Promise<boolean>;
   readonly auditedAt_ms: () => Promise<number | null>;
   readonly state: () => Promise<DatabaseState>;
@@ -76,7 +86,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
   readonly #lease: NodeLease;
 
   private constructor(
-    { url, connections, windows_time_us }: NodeOptions,
+    { url, connections, windows_time_us, now_ms }: NodeOptions,
     pools: Pools,
     lease: NodeLease,
     parts: ServingParts,
@@ -127,6 +137,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
       free_bytes: null,
       pool: { connections_max: connections - KEPT_CONNECTIONS, under_way: requests.underWay() },
     });
+    this.now_ms = async () => now_ms?.() ?? (await databaseTime_ms(requests.db));
     this.beginsHourlyRun = async () => {
       await beforeWrite();
       return await beginRun(requests.db, 'hourly');

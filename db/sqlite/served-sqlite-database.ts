@@ -71,6 +71,9 @@ export class ServedSqliteDatabase implements ServedDatabase {
       (one) => isLockedElsewhere(one) || isDiskFull(one) || one instanceof WriteQueueFull,
     );
 
+  /** The clock of the only service. */
+  readonly now_ms = () => Promise.resolve(this.parts.clock.now_ms());
+
   /** Always true, because the data directory's lock proves that no other process serves. */
   readonly beginsHourlyRun = () => Promise.resolve(true);
 

@@ -1,7 +1,7 @@
 import { inBackground, type Problems } from '../problems/problems.ts';
 import type { DueAlertMail } from '../store/alert-records.ts';
 import type { Store } from '../store/store.ts';
-import { type Clock, DAY_MS, MINUTE_MS } from '../time/clock.ts';
+import { DAY_MS, MINUTE_MS } from '../time/clock.ts';
 import type { LimitRefusals } from './limit-refusals.ts';
 import { watchAlerts } from './watch.ts';
 
@@ -15,7 +15,8 @@ const FAILURES_OF_A_RUN = 2;
 
 interface AlertRunParts {
   readonly store: Store;
-  readonly clock: Clock;
+  /** The time that all services on the database share. By their own clocks they would end each other's alerts. */
+  readonly now_ms: () => Promise<number>;
   readonly problems: Problems;
   readonly limit_refusals: LimitRefusals;
   /** Sends one mail; null where no mail server is set. */
@@ -60,13 +61,13 @@ export class AlertRuns {
    * because it may not have reached the server.
    */
   async #mailDue(): Promise<void> {
-    const { store, clock, mail: send } = this.parts;
+    const { store, mail: send } = this.parts;
     if (send === null) return;
     const { alerts } = store;
-    const now_ms = clock.now_ms();
+    const now_ms = await this.parts.now_ms();
     let failures = 0;
     for (const mail of await alerts.dueMails(now_ms, now_ms - MAIL_AGE_MAX_MS, MAILS_OF_A_RUN)) {
-      const at_ms = clock.now_ms();
+      const at_ms = await this.parts.now_ms();
       if (!(await alerts.claimMail(mail, at_ms, at_ms + RETRY_MS))) continue;
       try {
         await send(mail);

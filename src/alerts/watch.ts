@@ -1,6 +1,6 @@
 import type { AlertKind, LimitedSpending, OpenAlert } from '../store/alert-records.ts';
 import type { Records, Store } from '../store/store.ts';
-import { type Clock, DAY_MS } from '../time/clock.ts';
+import { DAY_MS } from '../time/clock.ts';
 import { monthOf } from '../time/month.ts';
 import type { LimitRefusals } from './limit-refusals.ts';
 import { type RaisedAlert, raiseAlert } from './raise.ts';
@@ -18,14 +18,14 @@ const EXPIRY_MS = 7 * DAY_MS;
  */
 export async function watchAlerts({
   store,
-  clock,
+  now_ms: sharedTime_ms,
   limit_refusals,
 }: {
   readonly store: Store;
-  readonly clock: Clock;
+  readonly now_ms: () => Promise<number>;
   readonly limit_refusals: LimitRefusals;
 }): Promise<void> {
-  const now_ms = clock.now_ms();
+  const now_ms = await sharedTime_ms();
   const refused_micros = limit_refusals.take();
   try {
     const { begun, over } = await store.snapshot((records) => changesOf(records, now_ms, refused_micros));

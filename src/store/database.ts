@@ -76,6 +76,8 @@ export interface ServedDatabase {
   readonly freeBytes: (() => Promise<number>) | null;
   /** Returns the size and load of the database, for metrics. Rejects as its reads do. */
   readonly state: () => Promise<DatabaseState>;
+  /** Resolves with the Unix milliseconds that all services on the database share. Rejects as its reads do. */
+  readonly now_ms: () => Promise<number>;
   /**
    * Returns true if this service is to do the hourly work now. Of all services on a database, one does it
    * each hour.

@@ -55,11 +55,12 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     mails.push(mail);
     return Promise.resolve();
   };
+  const now_ms = () => Promise.resolve(clock.now_ms());
   const runsOn = (
     store: Store,
     mail: ((mail: DueAlertMail) => Promise<void>) | null = keep,
     limit_refusals = new LimitRefusals(),
-  ) => new AlertRuns({ store, clock, problems: noProblemsExpected, limit_refusals, mail });
+  ) => new AlertRuns({ store, now_ms, problems: noProblemsExpected, limit_refusals, mail });
   /** A new service each time, so that nothing is remembered but what is stored. */
   const run = (store = database.store) => runsOn(store).run();
   /** The same, of a service whose limits have refused requests of these costs. */
@@ -327,7 +328,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     const reported: unknown[] = [];
     const failing = new AlertRuns({
       store: database.store,
-      clock,
+      now_ms,
       problems: { ...noProblemsExpected, report: (problem) => void reported.push(problem) },
       limit_refusals: new LimitRefusals(),
       mail: () => Promise.reject(new Error('down')),
@@ -354,7 +355,7 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     const sent: string[] = [];
     const refusing = new AlertRuns({
       store: database.store,
-      clock,
+      now_ms,
       problems: { ...noProblemsExpected, report: (problem) => void reported.push(problem) },
       limit_refusals: new LimitRefusals(),
       mail: ({ email }) => {

@@ -2,11 +2,15 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { eq } from 'drizzle-orm';
 import { connectPostgres, type PgConnection, SettingRefused } from '../../db/postgres/connection.ts';
 import { sqlState } from '../../db/postgres/errors.ts';
-import { organizations } from '../../db/postgres/schema.ts';
+import { alerts, apiKeys, organizations } from '../../db/postgres/schema.ts';
 import { ServedPostgresDatabase } from '../../db/postgres/served-postgres-database.ts';
+import { LimitRefusals } from '../../src/alerts/limit-refusals.ts';
+import { AlertRuns } from '../../src/alerts/runs.ts';
 import { CONNECTIONS_TO_DATABASE_MIN } from '../../src/config/settings.ts';
 import { createLog } from '../../src/log/log.ts';
-import { systemClock } from '../../src/time/clock.ts';
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, systemClock } from '../../src/time/clock.ts';
+import { noProblemsExpected } from '../alerts/support.ts';
+import { MovableClock } from '../support/clock.ts';
 import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -35,12 +39,12 @@ async function settingOf({ db }: PgConnection, name: string): Promise<unknown> {
 }
 
 /** A node with the fewest connections. */
-function openNode(url: string): Promise<ServedPostgresDatabase> {
+function openNode(url: string, clock: Clock = systemClock): Promise<ServedPostgresDatabase> {
   return ServedPostgresDatabase.open(
     { url, connections: CONNECTIONS_TO_DATABASE_MIN, version: 'test' },
     {
-      clock: systemClock,
-      process_id: 'proc_node',
+      clock,
+      process_id: `proc_${crypto.randomUUID()}`,
       log: createLog('silent'),
       report: () => undefined,
       onCommit: () => undefined,
@@ -119,6 +123,36 @@ test.skipIf(isPostgresMissing())(
     await node.write();
     await node.close();
     await db.$client.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  },
+);
+
+test.skipIf(isPostgresMissing())(
+  "nodes whose clocks differ raise an alert once, and end none of each other's",
+  async () => {
+    await using database = await takeDatabase();
+    const connection = await database.connect({ connections: 1 });
+    const { db } = connection;
+    const [early = accountNumber(0), late = accountNumber(1)] = await addAccounts(connection, 2);
+    const end = (api_key_id: string, after_ms: number) =>
+      db
+        .update(apiKeys)
+        .set({ expires_at_ms: Date.now() + 7 * DAY_MS + after_ms })
+        .where(eq(apiKeys.id, api_key_id));
+    await end(early.api_key_id, -30 * MINUTE_MS);
+    await end(late.api_key_id, 30 * MINUTE_MS);
+    const nodes: ServedPostgresDatabase[] = [];
+    for (const ahead_ms of [HOUR_MS, -HOUR_MS]) {
+      const clock = new MovableClock();
+      clock.stepWallClock(ahead_ms);
+      nodes.push(await openNode(database.url, clock));
+    }
+    for (const { store, now_ms } of [...nodes, ...nodes]) {
+      const limit_refusals = new LimitRefusals();
+      await new AlertRuns({ store, now_ms, limit_refusals, problems: noProblemsExpected, mail: null }).run();
+    }
+    const raised = await db.select({ of: alerts.subject_id, ended_at_ms: alerts.ended_at_ms }).from(alerts);
+    expect(raised).toEqual([{ of: early.api_key_id, ended_at_ms: null }]);
+    for (const node of nodes) await node.close();
   },
 );
 

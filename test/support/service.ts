@@ -193,6 +193,7 @@ async function openStored(
     url: postgres_url,
     connections: 10,
     version: 'test',
+    now_ms: () => clock.now_ms(),
     // The clock that only goes on, as the database's does; its beginning is of no meaning.
     windows_time_us: () => (WINDOWS_BEGIN_MS + clock.monotonic_ms()) * 1_000,
   });
