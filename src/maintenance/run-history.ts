@@ -30,10 +30,9 @@ export async function runHistory(
 ): Promise<HistoryReport> {
   const { store } = history;
   const read_whole_ms = (await history.auditedWholeAt_ms()) ?? Number.NEGATIVE_INFINITY;
-  const audit = await history.continueAudit({
-    now_ms,
-    whole: whole || now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS,
-  });
+  // A time ahead was noted by a clock that was wrong, so nobody knows how long ago that audit was.
+  const is_due = read_whole_ms > now_ms || now_ms - read_whole_ms >= WHOLE_AUDIT_EVERY_MS;
+  const audit = await history.continueAudit({ now_ms, whole: whole || is_due });
   const is_pruning = audit.ok && prune_before_ms !== null;
   const { requests } = is_pruning
     ? await pruneUsage(

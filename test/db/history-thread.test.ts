@@ -41,6 +41,14 @@ test('an audit goes on from the last clean one, and reads everything again after
   expect(auditedWholeAt_ms(setup.db)).toBe(NOW_MS + 7 * DAY_MS);
 });
 
+test('a clock that was ahead for one run does not put off the audits of everything', async () => {
+  await setup.charge(await setup.hold('req_1'), 'req_1');
+  expect((await audit(NOW_MS + 365 * DAY_MS)).ok).toBe(true);
+  expect((await audit(NOW_MS)).after_entry_id).toBe(0);
+  expect(auditedWholeAt_ms(setup.db)).toBe(NOW_MS);
+  expect((await audit(NOW_MS + DAY_MS)).after_entry_id).toBe(3);
+});
+
 test('there is never a second run beside one', async () => {
   const task = { now_ms: NOW_MS, prune_before_ms: null };
   const first = thread.run(task);
