@@ -75,8 +75,19 @@ export class LogFile implements TextSink {
       await this.#file.handle.appendFile(text);
       this.#file.bytes += bytes;
     } catch (error) {
+      // The line that was cut off would garble the next one.
+      await this.#cutTo(this.#file);
       await this.#close();
       throw error;
+    }
+  }
+
+  /** Takes back what a failed write left. Another program may have emptied the file, which is not to grow again. */
+  async #cutTo({ handle, bytes }: OpenFile): Promise<void> {
+    try {
+      if ((await handle.stat()).size > bytes) await handle.truncate(bytes);
+    } catch {
+      // The caller gets the error of the write, whose cause is the same.
     }
   }
 

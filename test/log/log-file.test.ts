@@ -14,6 +14,7 @@ import fc from 'fast-check';
 import { createLog } from '../../src/log/log.ts';
 import { LogFile } from '../../src/log/log-file.ts';
 import { BoundedOutput } from '../../src/log/standard-output.ts';
+import { limitFileSize } from '../ledger/file-size-limit.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -115,6 +116,16 @@ describe('a file that cannot be written', () => {
     await expect(written(file, 'lost\n')).rejects.toThrow('ENOSPC');
     await expect(written(file, 'lost\n')).rejects.toThrow('ENOSPC');
     await file.close();
+  });
+
+  test('a disk that fills up in the middle of a write leaves whole lines, and none behind a part of another', async () => {
+    const file = await LogFile.open(path, { bytes_max: 1_000_000, keep: 1 });
+    await written(file, 'before\n');
+    limitFileSize('before\nlo'.length);
+    await expect(written(file, 'lost\n').finally(() => limitFileSize(null))).rejects.toThrow('EFBIG');
+    await written(file, 'after\n');
+    await file.close();
+    expect(readFileSync(path, 'utf8')).toBe('before\nafter\n');
   });
 
   test('the log says how many lines were lost, once it is written again', async () => {
