@@ -9,10 +9,10 @@ import { listOrganizationEvents, listPaymentEvents } from '../payments/list-even
 import { manualProvider } from '../payments/manual.ts';
 import type { PaymentProvider } from '../payments/provider.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../payments/resolve-event.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId } from './lookup.ts';
 import { addEntry, type EntryOptions, withEntry } from './money-entry.ts';
-import { printCredit } from './organizations.ts';
+import { creditText } from './organizations.ts';
 import { formatTime, printJson, printLine, printRows, printTable } from './output.ts';
 import { addSettings } from './settings.ts';
 import { dollars, wholeNumber } from './values.ts';
@@ -102,14 +102,13 @@ function registerRefund(parent: Command): void {
     .argument('<org>', 'id or unique name')
     .argument('<dollars>', 'at most what is left of the payments made by hand', dollars)
     .action(async (text: string, amount_micros: number, options: EntryOptions) => {
-      const organization = await withEntry(options, async (context, entry_id) =>
+      const enter = async (context: DataContext, entry_id: string) =>
         refundByHand(context, OPERATOR, {
           organization_id: await organizationId(context, text),
           amount_micros,
           entry_id,
-        }),
-      );
-      printCredit(organization, options);
+        });
+      await withEntry(options, enter, (organization) => creditText(organization, options));
     });
 }
 

@@ -14,11 +14,11 @@ import { limitsFor, tierInForce } from '../contract/tiers.ts';
 import { creditByHand, topUpRange } from '../payments/credit.ts';
 import type { Organization, TierSettings } from '../store/account-records.ts';
 import { systemClock } from '../time/clock.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { addEntry, type EntryOptions, withEntry } from './money-entry.ts';
-import { formatTime, printJson, printLine, printRows } from './output.ts';
+import { formatTime, jsonText, printJson, printLine, printRows } from './output.ts';
 import { askToForgetKeys } from './reload-socket.ts';
 import { dollars, dollarsOrNone, type NONE, nullIfNone, wholeNumberOrNone } from './values.ts';
 
@@ -28,11 +28,11 @@ function organizationSummary(organization: Organization) {
   return { id, name, tier, credit_micros, held_micros, paid_micros, created_at_ms };
 }
 
-/** Prints an organization after a change of its credit. */
-export function printCredit(organization: Organization, { json }: { readonly json?: true }): void {
+/** Returns what is printed of an organization after a change of its credit. */
+export function creditText(organization: Organization, { json }: { readonly json?: true }): string {
   const { name, credit_micros, tier } = organization;
-  if (json) printJson(organizationSummary(organization));
-  else printLine(`${name} has $${formatDollars(credit_micros)} of credit and is on Tier ${tier}.`);
+  if (json) return jsonText(organizationSummary(organization));
+  return `${name} has $${formatDollars(credit_micros)} of credit and is on Tier ${tier}.\n`;
 }
 
 function tierSummary(organization: Organization) {
@@ -245,7 +245,7 @@ function registerCredit(parent: Command): void {
     .argument('<dollars>', 'amount, within the range of the tier unless --force is given', dollars)
     .option('--force', 'enter also an amount that is outside of the range')
     .action(async (text: string, amount_micros: number, options: CreditOptions) => {
-      const organization = await withEntry(options, (context, entry_id) =>
+      const enter = (context: DataContext, entry_id: string) =>
         adviseForce(async () =>
           creditByHand(context, OPERATOR, {
             organization_id: await organizationId(context, text),
@@ -253,9 +253,8 @@ function registerCredit(parent: Command): void {
             entry_id,
             within_range: options.force !== true,
           }),
-        ),
-      );
-      printCredit(organization, options);
+        );
+      await withEntry(options, enter, (organization) => creditText(organization, options));
     });
 }
 

@@ -1,8 +1,33 @@
+import { writeSync } from 'node:fs';
 import { formatDollars } from '../contract/money.ts';
+import { systemErrorCode } from '../errors/system-error-code.ts';
+import { CommandFailed } from './command-failed.ts';
+
+/** Returns a value as one JSON document, for scripts. */
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
 
 /** Writes one JSON document to standard output, for scripts. */
 export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  process.stdout.write(jsonText(value));
+}
+
+/**
+ * Writes a text that cannot be printed again to standard output, all of it before it returns. Throws `CommandFailed`
+ * with `consequence`, a sentence, where that fails. The error has no cause, because a broken pipe is also how a
+ * connection to a database ends.
+ */
+export function writeNow(text: string, consequence: string): void {
+  const bytes = Buffer.from(text);
+  try {
+    for (let written = 0; written < bytes.length; ) {
+      written += writeSync(process.stdout.fd, bytes, written);
+    }
+  } catch (error) {
+    const code = systemErrorCode(error) ?? '';
+    throw new CommandFailed(`Standard output cannot be written (${code}). ${consequence}`);
+  }
 }
 
 /** Writes a line of text to standard output. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { MAIN } from '../support/program.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { initializeData, openPipe } from './support.ts';
+import { field, initializeData, inProcess, openPipe, tdsJson, textField } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -17,8 +17,9 @@ afterEach(() => root.remove());
 
 /** A pipe whose reader has gone, as `head` goes when it has enough. */
 function closedPipe(): number {
-  const { reader, writer } = openPipe(root.path);
+  const { path, reader, writer } = openPipe(root.path);
   closeSync(reader);
+  rmSync(path);
   return writer;
 }
 
@@ -43,8 +44,40 @@ test.each([
   expect(await runInto(closedPipe(), [...args, ...flags])).toEqual({ code: SIGPIPE_EXIT, said: '' });
 });
 
-test.skipIf(!existsSync('/dev/full'))('output that cannot be written is said in one sentence', async () => {
-  expect(await runInto(openSync('/dev/full', 'w'), ['config'])).toEqual({
+const isFullMissing = !existsSync('/dev/full');
+const full = () => openSync('/dev/full', 'w');
+
+/** The outputs that cannot be written, with their codes. */
+const BROKEN = [
+  ...(isFullMissing ? [] : [{ code: 'ENOSPC', open: full }]),
+  { code: 'EPIPE', open: closedPipe },
+];
+
+test.each(BROKEN)(
+  'money that was entered is said with the id of its repeat: $code',
+  async ({ code, open }) => {
+    const data = join(root.path, 'data');
+    const organization = textField(await initializeData(data), 'organization_id');
+    const credit = async () =>
+      field(await tdsJson(['org', 'tier', organization, '--data', data], inProcess), 'paid_micros');
+    for (const [words, paid_micros] of [
+      [['org', 'credit', organization, '5'], 30_000_000],
+      [['credit', 'refund', organization, '5'], 25_000_000],
+    ] as const) {
+      const failed = await runInto(open(), [...words, '--data', data]);
+      const [, entry = ''] = /--entry (entry_\S+),/.exec(failed.said) ?? [];
+      expect(failed).toEqual({
+        code: 1,
+        said: `tds: Standard output cannot be written (${code}). It was entered all the same: repeat it with --entry ${entry}, so that it is entered once.\n`,
+      });
+      expect(await inProcess([...words, '--data', data, '--entry', entry])).toMatchObject({ code: 0 });
+      expect(await credit()).toBe(paid_micros);
+    }
+  },
+);
+
+test.skipIf(isFullMissing)('output that cannot be written is said in one sentence', async () => {
+  expect(await runInto(full(), ['config'])).toEqual({
     code: 1,
     said: 'tds: Standard output cannot be written (ENOSPC).\n',
   });

@@ -1,5 +1,14 @@
 import { expect, spyOn } from 'bun:test';
-import { constants, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';
 import { OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../../src/files/file-permissions.ts';
@@ -70,18 +79,22 @@ async function captured(
   const before = { env: { ...process.env }, cwd: process.cwd() };
   Object.assign(process.env, env);
   process.chdir(cwd);
+  using root = temporaryDirectory();
   const outputs = [process.stdout, process.stderr].map((stream) => {
-    const { isTTY } = stream;
-    stream.isTTY = false;
-    let text = '';
+    const { isTTY, fd } = stream;
+    const path = join(root.path, `${fd}`);
+    const file = openSync(path, 'w');
+    // What is printed once is written to the descriptor.
+    Object.assign(stream, { isTTY: false, fd: file });
     const spy = spyOn(stream, 'write').mockImplementation((written) => {
-      text += String(written);
+      writeSync(file, String(written));
       return true;
     });
     return () => {
       spy.mockRestore();
-      stream.isTTY = isTTY;
-      return text;
+      Object.assign(stream, { isTTY, fd });
+      closeSync(file);
+      return readFileSync(path, 'utf8');
     };
   });
   process.exitCode = 0;
