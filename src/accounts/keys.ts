@@ -41,12 +41,28 @@ export interface CreatedKey {
   readonly monthly_limit_micros: number | null;
 }
 
+/** A key that took the place of another. */
+export interface RotatedKey extends CreatedKey {
+  /** The other key, and the time at which the overlap ends; null where it was revoked. */
+  readonly replaced: { readonly id: string; readonly expires_at_ms: number | null };
+}
+
 /**
- * Creates a key of a project (owners, admins and developers); it works at once. Rejects with `invalid_name`,
- * `invalid_expiry`, `invalid_amount`, `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
+ * Creates a key of a project (owners, admins and developers); it works at once. `keep` is called with it once, last
+ * before the commit: when it throws, nothing is changed. Rejects with `invalid_name`, `invalid_expiry`, `invalid_amount`,
+ * `not_found`, `permission_denied`, `project_archived`, `too_many_keys`.
  */
-export function createKey(context: AccountContext, actor: Actor, given: NewKeyRequest): Promise<CreatedKey> {
-  return inTransaction(context, (transaction) => insertKey(transaction, actor, given));
+export function createKey(
+  context: AccountContext,
+  actor: Actor,
+  given: NewKeyRequest,
+  keep?: (created: CreatedKey) => void,
+): Promise<CreatedKey> {
+  return inTransaction(context, async (transaction) => {
+    const created = await insertKey(transaction, actor, given);
+    keep?.(created);
+    return created;
+  });
 }
 
 /** Does the same as `createKey`, inside a transaction of the caller; with a replaced key, its limit applies. */
@@ -217,13 +233,14 @@ export function setKeyLimit(
 /**
  * Creates a key of the same name and project in place of another one, whose limit and spend it takes over. The other
  * still works for an overlap in milliseconds; with 0 it is revoked. The new one expires by itself, or never for null. The
- * permissions are those of `setKeyExpiry`. Rejects as that and `createKey`.
+ * permissions are those of `setKeyExpiry`. Calls `keep`, and rejects, as that and `createKey` do.
  */
 export function rotateKey(
   context: AccountContext,
   actor: Actor,
   given: { readonly key_id: string; readonly overlap_ms: number; readonly expires_at_ms?: number | null },
-): Promise<CreatedKey> {
+  keep?: (rotated: RotatedKey) => void,
+): Promise<RotatedKey> {
   const { key_id, overlap_ms } = given;
   return inTransaction(context, async (transaction) => {
     const { records, clock } = transaction;
@@ -232,7 +249,9 @@ export function rotateKey(
     if (!Number.isInteger(overlap_ms) || overlap_ms < 0 || overlap_ms > OVERLAP_DAYS_MAX * DAY_MS)
       throw new AccountError('invalid_expiry', `Both keys can work for at most ${OVERLAP_DAYS_MAX} days.`);
     const now_ms = clock.now_ms();
-    if (overlap_ms === 0) {
+    const ends_at_ms =
+      overlap_ms === 0 ? null : Math.min(expires_at_ms ?? Number.POSITIVE_INFINITY, now_ms + overlap_ms);
+    if (ends_at_ms === null) {
       await records.keys.revokeKey(key_id, now_ms);
       await recordAct(records, { clock }, actor, {
         action: 'key.revoke',
@@ -240,15 +259,17 @@ export function rotateKey(
         object_id: key_id,
       });
     } else {
-      const ends_at_ms = Math.min(expires_at_ms ?? Number.POSITIVE_INFINITY, now_ms + overlap_ms);
       await writeExpiry(transaction, actor, { key_id, organization_id, expires_at_ms: ends_at_ms });
     }
-    return insertKey(
+    const created = await insertKey(
       transaction,
       actor,
       { project_id, name, expires_at_ms: given.expires_at_ms ?? null },
       replaced,
     );
+    const rotated = { ...created, replaced: { id: key_id, expires_at_ms: ends_at_ms } };
+    keep?.(rotated);
+    return rotated;
   });
 }
 

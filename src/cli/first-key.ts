@@ -4,7 +4,7 @@ import type { AccountContext } from '../access/context.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { OWNER_ONLY_FILE } from '../files/file-permissions.ts';
 import { CommandFailed } from './command-failed.ts';
-import { initialize, isInitialized } from './initialize.ts';
+import { type Initialized, initialize, isInitialized } from './initialize.ts';
 
 /** The file in the data directory with the first API key, where no terminal could show it. */
 const FIRST_KEY_FILE = 'first-api-key.txt';
@@ -24,7 +24,7 @@ export async function initializeIntoFile(
   const file = createKeyFile(path);
   let created = false;
   try {
-    const keep = (key: string) => writeKey(file, path, key);
+    const keep = ({ key }: Initialized) => writeKey(file, path, key);
     created = (await initialize(context, { owner, keep })) !== null;
   } finally {
     closeSync(file);

@@ -5,9 +5,9 @@ import { isPostgres } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
 import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
-import { FIRST_CREDIT_MICROS, initialize, isInitialized } from './initialize.ts';
+import { FIRST_CREDIT_MICROS, type Initialized, initialize, isInitialized } from './initialize.ts';
 import { ownerAdvice } from './organizations.ts';
-import { printJson, printLine } from './output.ts';
+import { jsonText, printJson, printLine, writeSecret } from './output.ts';
 import { addSettings } from './settings.ts';
 
 type InitOptions = JsonOptions & Values<'owner'>;
@@ -21,30 +21,38 @@ export function registerInit(program: Command): void {
     example: 'tds init --data ./data --owner ada@example.com',
   });
   addSettings(command, ['owner']).action(async (options: InitOptions) => {
-    const { created, place } = await withData(
+    await withData(
       options,
-      async (context) => ({
-        created: (await isInitialized(context.store))
+      async (context) => {
+        const place = isPostgres(options.database) ? context.database.name : options.data;
+        const keep = (created: Initialized) =>
+          writeSecret(
+            options.json ? jsonText({ initialized: true, ...created }) : initializedText(place, created),
+          );
+        const created = (await isInitialized(context.store))
           ? null
-          : await initialize(context, { owner: options.owner ?? askOwner(options) }),
-        place: isPostgres(options.database) ? context.database.name : options.data,
-      }),
+          : await initialize(context, { owner: options.owner ?? askOwner(options), keep });
+        if (created !== null) return;
+        if (options.json) printJson({ initialized: false });
+        else printLine(`${place} is already initialised; nothing was changed.`);
+      },
       { create: true },
     );
-    if (options.json) {
-      printJson(created === null ? { initialized: false } : { initialized: true, ...created });
-    } else if (created === null) {
-      printLine(`${place} is already initialised; nothing was changed.`);
-    } else {
-      printLine(`Initialised ${place}.`);
-      printLine(`Organization: ${created.organization_name} (${created.organization_id})`);
-      if (created.owner_user_id === null) printLine(ownerAdvice(created.organization_id));
-      printLine(`Project:      Default (${created.default_project_id})`);
-      printLine(`Credit:       $${formatDollars(FIRST_CREDIT_MICROS)}`);
-      printLine(`API key:      ${created.key}`);
-      printLine('The key is shown only this once.');
-    }
   });
+}
+
+function initializedText(place: string, created: Initialized): string {
+  const { organization_id, organization_name, owner_user_id, default_project_id, key } = created;
+  const lines = [
+    `Initialised ${place}.`,
+    `Organization: ${organization_name} (${organization_id})`,
+    ...(owner_user_id === null ? [ownerAdvice(organization_id)] : []),
+    `Project:      Default (${default_project_id})`,
+    `Credit:       $${formatDollars(FIRST_CREDIT_MICROS)}`,
+    `API key:      ${key}`,
+    'The key is shown only this once.',
+  ];
+  return `${lines.join('\n')}\n`;
 }
 
 /** Asks at the terminal for the owner's address; undefined for no answer, and without a terminal. */

@@ -35,8 +35,8 @@ export function isInitialized({ accounts }: Pick<Records, 'accounts'>): Promise<
 export interface InitializeOptions {
   /** The email address of the owner of the first organization, who becomes the first user. */
   readonly owner?: string | undefined;
-  /** Called with the key before the commit: when it throws, nothing is changed. */
-  readonly keep?: (key: string) => void;
+  /** Called with the key once, last before the commit: when it throws, nothing is changed. */
+  readonly keep?: (created: Initialized) => void;
 }
 
 /** Creates the first organization: the personal one of its owner, where one is named. */
@@ -84,8 +84,7 @@ export function initialize(
       project_id: organization.default_project_id,
       name: FIRST_KEY_NAME,
     });
-    options.keep?.(key);
-    return {
+    const created = {
       organization_id,
       organization_name: organization.name,
       default_project_id: organization.default_project_id,
@@ -93,5 +92,7 @@ export function initialize(
       key_id: id,
       key,
     };
+    options.keep?.(created);
+    return created;
   });
 }

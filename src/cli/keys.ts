@@ -12,9 +12,9 @@ import {
   setKeyLimit,
 } from '../accounts/keys.ts';
 import { formatDollars } from '../contract/money.ts';
-import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
+import { type JsonOptions, jsonCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
-import { formatLimit, formatTime, printJson, printLine, printRows } from './output.ts';
+import { formatLimit, formatTime, jsonText, printJson, printLine, printRows, writeSecret } from './output.ts';
 import { askToForgetKeys } from './reload-socket.ts';
 import {
   dollars,
@@ -89,16 +89,16 @@ function registerCreation(parent: Command): void {
     )
     .option(...AS)
     .action(async (text: string, name: string, options: CreateOptions) => {
-      const created = await withData(options, async (context) =>
-        createKey(context, await actorOf(context, options.as), {
+      await withData(options, async (context) => {
+        const given = {
           project_id: await projectId(context, text),
           name,
           expires_at_ms: options.expires ?? null,
           monthly_limit_micros: options.monthlyLimit ?? null,
-        }),
-      );
-      if (options.json) printJson(created);
-      else printCreated(created);
+        };
+        const keep = (created: CreatedKey) => writeSecret(createdText(created, options));
+        await createKey(context, await actorOf(context, options.as), given, keep);
+      });
     });
 }
 
@@ -234,19 +234,15 @@ function registerRotation(parent: Command): void {
     .option(...AS)
     .action(async (text: string, options: RotateOptions) => {
       const overlap_ms = nullIfNone(options.overlap) ?? 0;
-      const { created, replaced } = await withData(options, async (context) => {
-        const key_id = await keyId(context, text);
-        const actor = await actorOf(context, options.as);
-        const made = await rotateKey(context, actor, {
-          key_id,
+      const { replaced } = await withData(options, async (context) => {
+        const given = {
+          key_id: await keyId(context, text),
           overlap_ms,
           expires_at_ms: options.expires ?? null,
-        });
-        return { created: made, replaced: await endOf(context, key_id) };
+        };
+        const keep = (rotated: CreatedKey) => writeSecret(createdText(rotated, options));
+        return rotateKey(context, await actorOf(context, options.as), given, keep);
       });
-      // Before the service is asked, because the key is shown only here.
-      if (options.json) printJson({ ...created, replaced });
-      else printCreated(created);
       const is_refused = await askToForgetKeys(options.data);
       if (options.json) return;
       if (replaced.expires_at_ms !== null) printLine(expiryLine(replaced.id, replaced.expires_at_ms));
@@ -254,19 +250,13 @@ function registerRotation(parent: Command): void {
     });
 }
 
-/** Returns the id of a rotated key and the time at which its overlap ends; null where it was revoked. */
-async function endOf({ store }: Pick<DataContext, 'store'>, id: string) {
-  const owner = await store.keys.findOwner(id);
-  const is_revoked = owner === undefined || owner.revoked_at_ms !== null;
-  return { id, expires_at_ms: is_revoked ? null : owner.expires_at_ms };
-}
-
-function printCreated({ id, name, key, expires_at_ms, monthly_limit_micros }: CreatedKey): void {
-  printLine(`Created API key ${name} (${id}):`);
-  printLine(key);
-  printLine('It is shown only this once.');
-  if (expires_at_ms !== null) printLine(expiryLine(id, expires_at_ms));
-  if (monthly_limit_micros !== null) printLine(limitLine(id, monthly_limit_micros));
+function createdText(created: CreatedKey, { json }: JsonOptions): string {
+  if (json) return jsonText(created);
+  const { id, name, key, expires_at_ms, monthly_limit_micros } = created;
+  const lines = [`Created API key ${name} (${id}):`, key, 'It is shown only this once.'];
+  if (expires_at_ms !== null) lines.push(expiryLine(id, expires_at_ms));
+  if (monthly_limit_micros !== null) lines.push(limitLine(id, monthly_limit_micros));
+  return `${lines.join('\n')}\n`;
 }
 
 function limitLine(id: string, monthly_limit_micros: number | null): string {

@@ -35,6 +35,11 @@ export function printLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
+/** Prints a secret inside the transaction that stores it: nothing is changed where it cannot be printed. */
+export function writeSecret(text: string): void {
+  writeNow(text, 'Nothing was changed.');
+}
+
 /**
  * Prints rows under their headings in columns as wide as their widest cell; or `empty` when there is no row.
  */

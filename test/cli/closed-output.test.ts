@@ -76,6 +76,27 @@ test.each(BROKEN)(
   },
 );
 
+test.each(BROKEN)('a key that cannot be printed is not made: $code', async ({ code, open }) => {
+  const data = ['--data', join(root.path, 'data')];
+  const refused = {
+    code: 1,
+    said: `tds: Standard output cannot be written (${code}). Nothing was changed.\n`,
+  };
+  expect(await runInto(open(), ['init', ...data])).toEqual(refused);
+  const first = await tdsJson(['init', ...data], inProcess);
+  expect(first).toMatchObject({ initialized: true });
+  const keys = () => tdsJson(['key', 'list', ...data], inProcess);
+  const before = await keys();
+  const [project, key] = [textField(first, 'default_project_id'), textField(first, 'key_id')];
+  for (const words of [
+    ['key', 'create', project, 'Lost'],
+    ['key', 'rotate', key, '--overlap', '1m'],
+    ['key', 'rotate', key, '--overlap', 'none', '--json'],
+  ])
+    expect(await runInto(open(), [...words, ...data])).toEqual(refused);
+  expect(await keys()).toEqual(before);
+});
+
 test.skipIf(isFullMissing)('output that cannot be written is said in one sentence', async () => {
   expect(await runInto(full(), ['config'])).toEqual({
     code: 1,
