@@ -5,6 +5,7 @@ import { FairReader } from '../../src/usage/fair-reader.ts';
 import { auditedAt_ms } from './audit.ts';
 import { startCheckpoints } from './checkpoint.ts';
 import { type Db, neverWait } from './connection.ts';
+import { watchFile } from './file-watch.ts';
 import { GroupCommit, type GroupCommitOptions, isDiskFull, WriteQueueFull } from './group-commit.ts';
 import { HistoryThread } from './history-thread.ts';
 import { isLockedElsewhere } from './lock-wait.ts';
@@ -25,6 +26,7 @@ export class ServedSqliteDatabase implements ServedDatabase {
   readonly write: () => Promise<void>;
   readonly windows = null;
   readonly #reader: ReaderThread;
+  readonly #endWatch: () => void;
   #stopCheckpoints = () => Promise.resolve();
 
   constructor(
@@ -45,6 +47,7 @@ export class ServedSqliteDatabase implements ServedDatabase {
     this.history = new HistoryThread(db.$client.filename);
     this.signIn = signInDatabase(db, this.store.outside);
     this.write = writeProbe(commits);
+    this.#endWatch = watchFile(db, (error) => report('readiness', error));
   }
 
   /** Resolves with the free bytes of the file's file system for unprivileged users. */
@@ -93,6 +96,7 @@ export class ServedSqliteDatabase implements ServedDatabase {
   }
 
   async close(): Promise<void> {
+    this.#endWatch();
     await this.#reader.close();
     await this.#stopCheckpoints();
   }

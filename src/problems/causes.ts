@@ -43,6 +43,7 @@ const CLASSES_WITHOUT_CLIENT_TEXT: ReadonlySet<string> = new Set([
   'BackupCommandFailed',
   'BackupFailed',
   'BackupRefused',
+  'DatabaseFileGone',
   'DeviceUnavailable',
   'EngineFailed',
   'EngineOverloaded',

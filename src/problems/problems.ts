@@ -38,7 +38,8 @@ const NO_PROBLEMS = {
   backup: 0,
   trace_export: 0,
   /**
-   * A check of readiness that fails after it succeeded; later failures of the same check are not repeated.
+   * A check of readiness that fails after it succeeded; later failures of the same check are not repeated. A database
+   * file that was replaced or removed.
    */
   readiness: 0,
   /** Reading the settings again. */

@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { cpSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { DEFAULT_MODEL } from '../../src/catalog/catalog.ts';
 import { createLog } from '../../src/log/log.ts';
@@ -12,6 +14,7 @@ import { RecordedLog } from '../support/problems.ts';
 import { ask } from '../support/requests.ts';
 import {
   addAccount,
+  IS_ON_POSTGRES,
   MODEL_TEST_TIMEOUT_MS,
   startTestService,
   type TestService,
@@ -182,6 +185,43 @@ describe('not ready, and ready again', () => {
     expect(await readyz()).toEqual(READY);
     expect(loads).toBe(3);
   });
+
+  const REPLACEMENTS: readonly (readonly [string, (directory: string) => void, readonly string[]])[] = [
+    [
+      'replaced',
+      (directory) => {
+        const path = join(directory, 'tds.sqlite');
+        cpSync(path, `${path}-other`);
+        renameSync(`${path}-other`, path);
+      },
+      ['database'],
+    ],
+    ['removed with its folder', (directory) => rmSync(directory, { recursive: true }), ['database', 'disk']],
+  ];
+  test.skipIf(IS_ON_POSTGRES).each(REPLACEMENTS)(
+    'a database file that is %s: nothing more is charged or answered, and the log says so',
+    async (_, replace, failing) => {
+      const recorded = new RecordedLog();
+      await start({ log: recorded.log });
+      const account = await addAccount(service);
+      expect((await ask(service, account.key)).status).toBe(200);
+      const before = await service.everything();
+      expect(await readyz()).toEqual(READY);
+      replace(service.directory);
+      await eventually(() => recorded.text.includes('DatabaseFileGone'));
+      expect(await readyz()).toEqual(lacking(...failing));
+      const refused = await ask(service, account.key);
+      expect([refused.status, await refused.json()]).toMatchObject([
+        503,
+        { error: { code: 'billing_unavailable' } },
+      ]);
+      expect(await service.everything()).toEqual(before);
+      const told = (await recorded.problems()).filter(({ error }) => error === 'DatabaseFileGone');
+      expect(told).toMatchObject([
+        { step: 'readiness', causes: [{ message: expect.stringContaining('put the right file there') }] },
+      ]);
+    },
+  );
 
   test('the cause is reported when a look begins to fail, however often somebody asks', async () => {
     const recorded = new RecordedLog();
