@@ -21,8 +21,8 @@ export function addEntry(command: Command): Command {
 
 /**
  * Runs `enter` on the configured database with the id of its entry, and prints the text about its result. The database
- * and standard output may fail after the commit, so the sentence about a failure says how to repeat the command
- * without a second entry.
+ * and standard output may fail after the commit. So the sentence about a failure says how to repeat the command without
+ * a second entry.
  */
 export async function withEntry<T>(
   options: EntryOptions,

@@ -84,7 +84,7 @@ async function captured(
     const { isTTY, fd } = stream;
     const path = join(root.path, `${fd}`);
     const file = openSync(path, 'w');
-    // What is printed once is written to the descriptor.
+    // A text that is printed once is written to the descriptor.
     Object.assign(stream, { isTTY: false, fd: file });
     const spy = spyOn(stream, 'write').mockImplementation((written) => {
       writeSync(file, String(written));
