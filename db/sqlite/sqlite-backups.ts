@@ -13,6 +13,7 @@ import {
   removeUnfinishedBackups,
 } from './backup.ts';
 import { BackupThread } from './backup-thread.ts';
+import { fileGuard } from './file-watch.ts';
 import { schemaVersion } from './migrate.ts';
 
 /** The file beside the backups that has the name of the last one that was copied off the machine. */
@@ -23,19 +24,24 @@ const UNSOUND_FILE = 'unsound.sqlite.zst';
 
 /** Backups of a database file in one directory, with their times in their names. At most `kept` remain. */
 export class SqliteBackups implements Backups {
+  readonly #requireSameFile: () => void;
   #running: BackupThread | undefined;
 
   constructor(
     private readonly database: string,
     readonly directory: string,
     private readonly kept: number,
-  ) {}
+  ) {
+    this.#requireSameFile = fileGuard(database);
+  }
 
   newest(now_ms: number): BackupFile | null {
     return newestBackup(this.directory, now_ms);
   }
 
   async make(now_ms: number): Promise<void> {
+    // Copies of another file would push out those of the books.
+    this.#requireSameFile();
     removeUnfinishedBackups(this.directory, 'compressed');
     const file = join(this.directory, backupName(now_ms, this.#schemaVersion(), 'compressed'));
     this.#running = new BackupThread({

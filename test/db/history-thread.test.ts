@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, rmSync } from 'node:fs';
 import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
+import { DatabaseFileGone } from '../../db/sqlite/file-watch.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { auditLogEntries, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
@@ -47,6 +49,14 @@ test('a clock that was ahead for one run does not put off the audits of everythi
   expect((await audit(NOW_MS)).after_entry_id).toBe(0);
   expect(auditedWholeAt_ms(setup.db)).toBe(NOW_MS);
   expect((await audit(NOW_MS + DAY_MS)).after_entry_id).toBe(3);
+});
+
+test('a file that was removed is not audited, and no empty one is made in its place', async () => {
+  rmSync(setup.path);
+  await expect(thread.run({ now_ms: NOW_MS, prune_before_ms: null })).rejects.toBeInstanceOf(
+    DatabaseFileGone,
+  );
+  expect(existsSync(setup.path)).toBe(false);
 });
 
 test('there is never a second run beside one', async () => {

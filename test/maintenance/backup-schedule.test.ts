@@ -1,5 +1,15 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { backupName, backupTime_ms } from '../../db/sqlite/backup.ts';
 import { openDatabase } from '../../db/sqlite/connection.ts';
@@ -81,7 +91,6 @@ test('a backup that fails is a problem, takes no old one away, and is tried agai
     clock.advance(EVERY_MS);
   }
   const before = hours();
-  rmSync(database);
   writeFileSync(database, 'no database any more, but text of more than a hundred characters'.repeat(3));
   await one.look();
   expect(problems).toMatchObject([{ request_id: null, step: 'backup', code: null }]);
@@ -92,7 +101,7 @@ test('a backup that fails is a problem, takes no old one away, and is tried agai
   // Not at the next look, but soon.
   await one.look();
   expect(problems).toHaveLength(1);
-  rmSync(database);
+  truncateSync(database);
   openDatabase(database).$client.close();
   clock.advance(HOUR_MS);
   await one.look();
@@ -104,6 +113,18 @@ test('a backup that fails is a problem, takes no old one away, and is tried agai
     newest: { at_ms: clock.now_ms(), bytes: statSync(join(directory, newest)).size },
     has_failed: false,
   });
+});
+
+test('no backup is made of a file that took the place of the database, and none is pushed out', async () => {
+  const one = schedule();
+  await one.look();
+  const before = hours();
+  openDatabase(`${database}-other`).$client.close();
+  renameSync(`${database}-other`, database);
+  clock.advance(EVERY_MS);
+  await one.look();
+  expect(hours()).toEqual(before);
+  expect(causesOf(problems[0]?.error)).toMatchObject([{ error: 'DatabaseFileGone' }]);
 });
 
 test('a backup that does not end is told when the next one is due, and as long as it lasts', async () => {
