@@ -33,7 +33,10 @@ export interface PgOptions {
   readonly bounds?: ClientBounds;
   /** The connections' name in `pg_stat_activity`. */
   readonly application_name?: string;
-  /** The setting that an earlier connection accepted; by default the server's, if it is safe. */
+  /**
+   * The setting that an earlier connection accepted, which a reload of the server's configuration then leaves alone; by
+   * default the server's at any time.
+   */
   readonly synchronous_commit?: string;
 }
 
@@ -42,7 +45,7 @@ export interface PgConnection {
   readonly db: PgDb;
   /** The database's host, port and name for messages, without user name and password. */
   readonly place: string;
-  /** The `synchronous_commit` of all its sessions. */
+  /** The `synchronous_commit` that it found, which is safe. */
   readonly synchronous_commit: string;
   /** Returns the number of transactions and single statements without an answer; 0 if `bounds` is not set. */
   underWay(): number;
@@ -93,23 +96,28 @@ export function executorOn(client: SQL): PgDb {
 }
 
 async function openPool(url: string, options: PgOptions): Promise<PgConnection> {
-  const { bounds, connections = CONNECTIONS, application_name = 'tds' } = options;
-  const synchronous_commit = options.synchronous_commit ?? (await acceptedCommit(url));
+  const { bounds, synchronous_commit: accepted } = options;
   const make = () =>
-    clientOf(url, connections, {
-      application_name,
-      // A reload of the server's configuration changes no setting that a session was opened with.
-      synchronous_commit,
-      // The server's timeout leaves the connection usable. Ours is for a server that does not answer.
-      ...(bounds === undefined ? {} : { statement_timeout: bounds.statement_ms }),
-      ...SESSION_SETTINGS,
+    new SQL({
+      url,
+      adapter: 'postgres',
+      max: options.connections ?? CONNECTIONS,
+      connectionTimeout: CONNECTION_TIMEOUT_S,
+      maxLifetime: CONNECTION_LIFETIME_S,
+      connection: {
+        application_name: options.application_name ?? 'tds',
+        ...(accepted === undefined ? {} : { synchronous_commit: accepted }),
+        // The server's timeout leaves the connection usable. Ours is for a server that does not answer.
+        ...(bounds === undefined ? {} : { statement_timeout: bounds.statement_ms }),
+        ...SESSION_SETTINGS,
+      },
     });
   const { client, underWay } =
     bounds === undefined
       ? { client: make(), underWay: () => 0 }
       : boundedClient(make, { ...bounds, statement_ms: bounds.statement_ms + SERVER_LATE_MS });
   try {
-    await requireSettings(client);
+    const synchronous_commit = await requireSettings(client);
     return {
       db: executorOn(client),
       place: databasePlace(url),
@@ -120,27 +128,6 @@ async function openPool(url: string, options: PgOptions): Promise<PgConnection> 
   } catch (error) {
     await client.close({ timeout: 0 });
     throw error;
-  }
-}
-
-function clientOf(url: string, max: number, connection: Record<string, string | number>): SQL {
-  return new SQL({
-    url,
-    adapter: 'postgres',
-    max,
-    connectionTimeout: CONNECTION_TIMEOUT_S,
-    maxLifetime: CONNECTION_LIFETIME_S,
-    connection,
-  });
-}
-
-/** Resolves with the `synchronous_commit` that the administrator set, which may be stronger than `on`. */
-async function acceptedCommit(url: string): Promise<string> {
-  const client = clientOf(url, 1, { application_name: 'tds settings' });
-  try {
-    return await requireSettings(client);
-  } finally {
-    await client.close({ timeout: 0 });
   }
 }
 

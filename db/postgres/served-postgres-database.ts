@@ -57,6 +57,17 @@ async function databaseTime_ms(db: PgDb): Promise<number> {
   return Number(row?.now_ms);
 }
 
+/** Returns the settings that the pools of a node keep. Rejects as `connectPostgres` does. */
+async function acceptedSettings(url: string): Promise<Pick<PgConnection, 'synchronous_commit'>> {
+  const connection = await connectPostgres(url, {
+    connections: 1,
+    bounds: REQUEST_BOUNDS,
+    application_name: 'tds settings',
+  });
+  await connection.close();
+  return connection;
+}
+
 interface Pools {
   readonly requests: PgConnection;
   readonly reader: PgConnection;
@@ -155,14 +166,14 @@ export class ServedPostgresDatabase implements ServedDatabase {
       return connection;
     };
     try {
-      const requests = await connect({
-        connections,
-        bounds: REQUEST_BOUNDS,
-        application_name: 'tds requests',
-      });
-      const { synchronous_commit } = requests;
+      const { synchronous_commit } = await acceptedSettings(url);
       const pools = {
-        requests,
+        requests: await connect({
+          connections,
+          bounds: REQUEST_BOUNDS,
+          application_name: 'tds requests',
+          synchronous_commit,
+        }),
         reader: await connect({
           connections: READER_CONNECTIONS,
           bounds: READER_BOUNDS,

@@ -157,7 +157,7 @@ test.skipIf(isPostgresMissing())(
 );
 
 describe.skipIf(isPostgresMissing())(
-  'sessions of a pool wait for the disk as its server did when it was opened',
+  'sessions of a pool that was told what its server had wait for the disk as it did then',
   () => {
     let server: PostgresServer;
     beforeAll(async () => {
@@ -174,7 +174,11 @@ describe.skipIf(isPostgresMissing())(
       await set('synchronous_commit', accepted);
       await server.stop('fast');
       await server.start();
-      const pool = await connectPostgres(server.url('postgres'), { connections: 1 });
+      const url = server.url('postgres');
+      const found = await connectPostgres(url, { connections: 1 });
+      await found.close();
+      const { synchronous_commit } = found;
+      const pool = await connectPostgres(url, { connections: 1, synchronous_commit });
       await set('synchronous_commit', 'off');
       await set('work_mem', work_mem);
       await administer(server, 'SELECT pg_reload_conf()');
@@ -185,7 +189,7 @@ describe.skipIf(isPostgresMissing())(
       // The next session is opened by the new file.
       expect(await settingOf(pool, 'synchronous_commit')).toBe(accepted);
       await pool.close();
-      expect(await rejection(connectPostgres(server.url('postgres')))).toBeInstanceOf(SettingRefused);
+      expect(await rejection(connectPostgres(url))).toBeInstanceOf(SettingRefused);
     });
   },
 );

@@ -149,8 +149,7 @@ describe.skipIf(is_missing)('a database that cannot be used is described in one 
     const role = `limited_${database.name}`;
     await administer(server, `CREATE ROLE ${role} LOGIN PASSWORD 'x' CONNECTION LIMIT 1`);
     const url = `postgres://${role}:x@127.0.0.1:${server.port}/${database.name}`;
-    // Without the setting, a connection that asks for it would come first, and may not have ended in time.
-    const only = await connectPostgres(url, { connections: 1, synchronous_commit: 'on' });
+    const only = await connectPostgres(url, { connections: 1 });
     const place = `postgres://127.0.0.1:${server.port}/${database.name}`;
     expect(await whyNotConnected(url)).toBe(
       `${place} has too many connections: raise its max_connections or run fewer nodes.`,
