@@ -294,7 +294,7 @@ describe('lines', () => {
       error: {
         code: 'request_too_large',
         message:
-          'A batch has at most 100000 lines. The batch ends here: send the lines from line 100002 on again, and earlier ones with an error.',
+          'A batch has at most 100000 lines. The batch ends here: send the lines from line 100002 on again, and earlier ones whose error can be retried.',
       },
     });
   });

@@ -263,7 +263,7 @@ describe('a stop of the service', () => {
         type: 'overloaded_error',
         code: 'overloaded',
         message: expect.stringContaining(
-          `send the lines from line ${last?.line} on again, and earlier ones with an error.`,
+          `send the lines from line ${last?.line} on again, and earlier ones whose error can be retried.`,
         ),
       },
     });

@@ -407,7 +407,7 @@ describe('a batch that cannot be paid for ends with the line to go on with', () 
       id: null,
       error: {
         message: expect.stringMatching(
-          /send the lines from line [45] on again, and earlier ones with an error\.$/,
+          /send the lines from line [45] on again, and earlier ones whose error can be retried\.$/,
         ),
       },
     });

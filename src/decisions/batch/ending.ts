@@ -11,7 +11,7 @@ const END = ' The batch ends here: ';
 
 /** Returns the message of the last line of a batch that ends before its request does. */
 export function endMessage(why: string, next_line: number): string {
-  return `${why}${END}send the lines from line ${next_line} on again, and earlier ones with an error.`;
+  return `${why}${END}send the lines from line ${next_line} on again, and earlier ones whose error can be retried.`;
 }
 
 /** Returns the reason in the message of a last line, without where to go on; null for every other message. */

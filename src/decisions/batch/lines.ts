@@ -21,8 +21,9 @@ export class BatchLines {
   readonly #shared: readonly (readonly [name: string, value: JsonValue])[];
 
   constructor(first: JsonObject<JsonValue>) {
-    this.has_header =
-      first.get('state') === undefined && SHARED_FIELDS.some((name) => first.get(name) !== undefined);
+    const has = (name: string) => first.get(name) !== undefined;
+    // Without questions, a line with an id is one whose record was forgotten.
+    this.has_header = !has('state') && (has('questions') || (!has('id') && SHARED_FIELDS.some(has)));
     this.#shared = SHARED_FIELDS.flatMap((name) => {
       const value = first.get(name) ?? null;
       return value === null ? [] : [[name, value] as const];
