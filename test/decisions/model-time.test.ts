@@ -5,6 +5,7 @@ import { QueueTimedOut } from '../../src/scheduling/model-scheduler.ts';
 import { answersOf, HEADER, ndjson, record, sendBatch } from '../batches/support.ts';
 import { expectDecision } from '../contract/expectations.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { aborted, onePlanAtATime } from '../support/faults.ts';
 import { closeAudited, usageOf } from '../support/money.ts';
 import { ALL_TYPES, ask } from '../support/requests.ts';
@@ -68,13 +69,16 @@ describe('latency_ms is the time of the model without the wait for it', () => {
   const PLAN_MS = 1_000;
   /** Why the next plan fails; null for one that is answered. */
   let failure: Error | null = null;
+  /** The requests that are still to come to the model before it begins. */
+  let awaited = 0;
   let service: TestService;
   beforeAll(async () => {
     const clock = MovableClock.stopped();
     service = await startTestService({
       clock,
-      openEngine: (engine) =>
-        onePlanAtATime(engine, async (compute) => {
+      openEngine: (engine) => {
+        const one = onePlanAtATime(engine, async (compute) => {
+          await eventually(() => awaited <= 0);
           // Those that ended before this plan are told first.
           await new Promise(setImmediate);
           clock.advance(PLAN_MS);
@@ -82,7 +86,13 @@ describe('latency_ms is the time of the model without the wait for it', () => {
           const error = failure;
           failure = null;
           throw error;
-        }),
+        });
+        const evaluate: typeof one.evaluate = (...given) => {
+          awaited -= 1;
+          return one.evaluate(...given);
+        };
+        return { ...one, evaluate };
+      },
     });
   });
   afterAll(() => closeAudited(service));
@@ -93,6 +103,7 @@ describe('latency_ms is the time of the model without the wait for it', () => {
   ]) {
     test(`of ${mode} requests at once, in their answers and usage rows`, async () => {
       const accounts = await Promise.all(Array.from({ length: 3 }, () => addAccount(service)));
+      awaited = accounts.length;
       const responses = await Promise.all(
         accounts.map(({ key }) => ask(service, key, { mode, questions: ALL_TYPES })),
       );
