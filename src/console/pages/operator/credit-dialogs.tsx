@@ -133,7 +133,8 @@ function Steps({
           await onChange().catch(() => undefined);
           throw failure;
         }
-        await onChange().catch(() => undefined);
+        // The dialog would tell the new figures as what the entry begins with.
+        void onChange().catch(() => undefined);
         showToast(
           <>
             <bdi>{name}</bdi> has {amount} {what === 'credit' ? 'more' : 'less'}.

@@ -25,7 +25,7 @@ export function RunBar({
 }) {
   return (
     <>
-      <div class="run-bar panel">
+      <section class="run-bar panel" aria-label="Run">
         <SegmentedControl label="Mode" options={MODE_OR_BOTH_OPTIONS} value={modes} onChange={setModes} />
         <div class="run-price">
           <div class="row at-end">
@@ -50,7 +50,7 @@ export function RunBar({
             </Button>
           </div>
         </div>
-      </div>
+      </section>
       {error !== undefined && (
         <p class="field-error" role="alert">
           {error}

@@ -7,7 +7,7 @@ export function useRunShortcut(run: (() => void) | null): void {
   useEffect(() => {
     const follow = (event: KeyboardEvent) => {
       const is_shortcut = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
-      if (!is_shortcut || document.querySelector('dialog[open]') !== null) return;
+      if (!is_shortcut || event.repeat || document.querySelector('dialog[open]') !== null) return;
       event.preventDefault();
       latest_run.current?.();
     };
