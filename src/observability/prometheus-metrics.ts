@@ -88,7 +88,7 @@ export class PrometheusMetrics implements Metrics {
   );
   readonly #queue_time = this.#histogram(
     'tds_queue_seconds',
-    'Part of tds_request_seconds from the hold to the answer that waits for turns at the model, a load of the model included.',
+    'Part of tds_request_seconds in which the request waits for turns at the model, a load of the model included.',
     REQUEST_BUCKETS,
     ['model', 'mode'],
   );
