@@ -216,7 +216,8 @@ describe('client.decisions.create', () => {
       param: 'input[0].content[1]',
     });
     expect(error.message).toContain('This model reads text only');
-    expect(await booksOf(service, account)).toEqual(before);
+    // As in the contract's shape, what the model rejects has a row.
+    expect(await booksOf(service, account)).toEqual({ ...before, usage_rows: before.usage_rows + 1 });
   });
 
   test('a bad key is not retried', async () => {
