@@ -38,9 +38,8 @@ export interface TransactionOptions {
 
 /**
  * Runs `work` in one transaction. Resolves with its result once that is on the server's disk; rolls all of it back when
- * `work` rejects. The work must have no effect elsewhere, because it may run a few times; what it does last may, because
- * only a failure before that runs it again. It runs again if the server
- * rolled it back after a conflict, or the connection broke before COMMIT was sent.
+ * `work` rejects. The work must have no effect elsewhere before its last step, because it may run a few times. It runs
+ * again if the server rolled it back after a conflict, or the connection broke before COMMIT was sent.
  *
  * Rejects with the errors of `work` and of the client. If the connection breaks during COMMIT, the outcome is unknown
  * and the work is not run again.

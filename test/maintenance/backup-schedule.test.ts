@@ -124,7 +124,10 @@ test('no backup is made of a file that took the place of the database, and none 
   clock.advance(EVERY_MS);
   await one.look();
   expect(hours()).toEqual(before);
-  expect(causesOf(problems[0]?.error)).toMatchObject([{ error: 'DatabaseFileGone' }]);
+  expect(causesOf(problems[0]?.error)).toMatchObject([
+    { error: 'BackupFailed' },
+    { error: 'DatabaseFileGone' },
+  ]);
 });
 
 test('a backup that does not end is told when the next one is due, and as long as it lasts', async () => {
