@@ -1,5 +1,8 @@
 import { DAY_MS } from './clock.ts';
 
+/** The latest time of a span that somebody asks for: years have four digits. */
+export const TIME_MAX_MS = Date.UTC(9999, 11, 30);
+
 /** Returns the UTC day of a time, `YYYY-MM-DD`. */
 export function dayOf(time_ms: number): string {
   return new Date(time_ms).toISOString().slice(0, 10);

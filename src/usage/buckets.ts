@@ -1,5 +1,6 @@
 import type { Span } from '../store/usage-reader.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, MS_PER_S } from '../time/clock.ts';
+import { TIME_MAX_MS } from '../time/days.ts';
 
 /** The width of buckets, by the length of the span. */
 const WIDTHS = [
@@ -23,9 +24,6 @@ const FITTED_PADDING_MS = 5 * MINUTE_MS;
 
 /** The most days with a bucket each; longer spans have buckets of several days. */
 const DAYS_MAX = 400;
-
-/** The latest time of a span: years have four digits. */
-export const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 
 /** The bound of the offsets of time zones, in both directions. */
 const OFFSET_MAX_MINUTES = 14 * 60;

@@ -16,8 +16,9 @@ import {
   formatRelative,
   formatTicks,
 } from '../../src/console/pages/format.ts';
-import { rangeOfDays, rangeOfPreset, utcDay } from '../../src/console/pages/ranges.ts';
+import { rangeOfDays, rangeOfPreset } from '../../src/console/pages/ranges.ts';
 import { parseDollars } from '../../src/contract/money.ts';
+import { dayOf } from '../../src/time/days.ts';
 
 const NOW_MS = Date.UTC(2026, 2, 5, 14, 3, 7);
 const MINUTE_MS = 60_000;
@@ -112,7 +113,7 @@ test('the times of a chart are those of the zone, with the day where it is anoth
 test('a span of days has both of its ends, and no other', () => {
   const range = rangeOfDays('2026-03-01', '2026-03-05');
   expect(range).toEqual({ preset: 'days', from_ms: Date.UTC(2026, 2, 1), to_ms: Date.UTC(2026, 2, 6) });
-  expect(utcDay((range?.to_ms ?? 0) - 1)).toBe('2026-03-05');
+  expect(dayOf((range?.to_ms ?? 0) - 1)).toBe('2026-03-05');
   expect(rangeOfDays('2026-03-05', '2026-03-01')).toBeNull();
   expect(rangeOfDays('', '2026-03-01')).toBeNull();
   expect(rangeOfDays('2026-02-30', '2026-03-05')).toBeNull();

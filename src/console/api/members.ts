@@ -15,12 +15,17 @@ import {
 import type { ConsoleServices } from './services.ts';
 import { signedIn } from './signed-in.ts';
 
-const Member = answerOf({
+/** The fields of a member that an operator sees too. */
+export const MemberFields = {
   user_id: Type.String(),
   email: Type.String(),
   name: Type.String(),
   role: RoleSchema,
   created_at_ms: Time,
+};
+
+const Member = answerOf({
+  ...MemberFields,
   has_second_factor: nullable(Type.Boolean()),
 });
 

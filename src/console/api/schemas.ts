@@ -4,7 +4,7 @@ import { ENTRY_ID } from '../../contract/identifiers.ts';
 import { ROLES } from '../../contract/roles.ts';
 import { oneOf } from '../../json/one-of.ts';
 import { MODES } from '../../questions/question.ts';
-import { TIME_MAX_MS } from '../../usage/buckets.ts';
+import { TIME_MAX_MS } from '../../time/days.ts';
 
 /** An id of this service. */
 export const Id = Type.String({ minLength: 1, maxLength: 64 });

@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../time/clock.ts';
-import { isDay, startOfDay_ms } from '../../time/days.ts';
+import { isDay, startOfDay_ms, TIME_MAX_MS } from '../../time/days.ts';
 
 export const PRESETS = [
   { value: 'day', label: '24 h' },
@@ -9,9 +9,6 @@ export const PRESETS = [
 ] as const;
 
 export type Preset = (typeof PRESETS)[number]['value'];
-
-/** The API accepts years of four digits. */
-const TIME_MAX_MS = Date.UTC(9999, 11, 30);
 
 const PRESET_DAYS: Readonly<Record<Preset, number>> = { day: 1, week: 7, month: 30, quarter: 90 };
 
@@ -45,9 +42,4 @@ export function rangeOfDays(first: string, last: string): DateRange | null {
 /** Returns true for a span of time that the API takes, its end excluded. */
 export function isSpan({ from_ms, to_ms }: Pick<DateRange, 'from_ms' | 'to_ms'>): boolean {
   return from_ms >= 0 && to_ms > from_ms && to_ms <= TIME_MAX_MS;
-}
-
-/** Returns the UTC day of a time, as `YYYY-MM-DD`. */
-export function utcDay(time_ms: number): string {
-  return new Date(time_ms).toISOString().slice(0, 10);
 }

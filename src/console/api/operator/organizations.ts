@@ -12,16 +12,8 @@ import { listPendingPayments, topUpRange } from '../../../payments/credit.ts';
 import { AuditLogPage, AuditLogQuery, readAuditLog } from '../audit-log.ts';
 import { Limits, PaymentAnswer, shownPayment } from '../billing.ts';
 import { cursorAt, placeOf } from '../cursor.ts';
-import {
-  answerOf,
-  listOf,
-  Micros,
-  nullable,
-  OrganizationParams,
-  only,
-  RoleSchema,
-  Time,
-} from '../schemas.ts';
+import { MemberFields } from '../members.ts';
+import { answerOf, listOf, Micros, nullable, OrganizationParams, only, Time } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';
 import { organizationChangeRoutes } from './organization-changes.ts';
@@ -57,13 +49,7 @@ const Overview = {
 };
 const OverviewAnswer = answerOf(Overview);
 
-const Member = answerOf({
-  user_id: Type.String(),
-  email: Type.String(),
-  name: Type.String(),
-  role: RoleSchema,
-  created_at_ms: Time,
-});
+const Member = answerOf(MemberFields);
 
 const Whole = answerOf({
   ...Overview,

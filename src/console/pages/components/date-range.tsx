@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { type DateRange, PRESETS, rangeOfAll, rangeOfDays, rangeOfPreset, utcDay } from '../ranges.ts';
+import { dayOf } from '../../../time/days.ts';
+import { type DateRange, PRESETS, rangeOfAll, rangeOfDays, rangeOfPreset } from '../ranges.ts';
 import { TextField } from './field.tsx';
 import { SegmentedControl } from './tabs.tsx';
 
@@ -17,7 +18,7 @@ export function DateRangePicker({
   const choosePreset = (preset: DateRange['preset']) => {
     if (preset === 'all') return onChange(rangeOfAll(Date.now()));
     if (preset !== 'days') return onChange(rangeOfPreset(preset, Date.now()));
-    onChange(rangeOfDays(utcDay(value.from_ms), utcDay(value.to_ms)) ?? value);
+    onChange(rangeOfDays(dayOf(value.from_ms), dayOf(value.to_ms)) ?? value);
   };
   return (
     <div class="date-range">
@@ -45,7 +46,7 @@ function Days({
   readonly onChange: (range: DateRange) => void;
 }) {
   // The end of a range is excluded, so its last day is the one before.
-  const [first, last] = [utcDay(value.from_ms), utcDay(value.to_ms - 1)];
+  const [first, last] = [dayOf(value.from_ms), dayOf(value.to_ms - 1)];
   const [entered, setEntered] = useState({ first, last });
   const [is_left, setLeft] = useState(false);
   useEffect(() => setEntered({ first, last }), [first, last]);

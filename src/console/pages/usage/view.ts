@@ -1,6 +1,7 @@
 import { isMode, type Mode } from '../../../questions/types-and-modes.ts';
 import { GROUPINGS, type Grouping } from '../../../store/groupings.ts';
 import { MINUTE_MS } from '../../../time/clock.ts';
+import { dayOf } from '../../../time/days.ts';
 import {
   type DateRange,
   isSpan,
@@ -9,7 +10,6 @@ import {
   rangeOfAll,
   rangeOfDays,
   rangeOfPreset,
-  utcDay,
 } from '../ranges.ts';
 
 const SPAN_DEFAULT: Preset = 'week';
@@ -117,7 +117,7 @@ export function isPartOf(shown: Zoom, asked: Zoom): boolean {
 
 /** Returns the text of a range in the address. */
 export function spanOf({ preset, from_ms, to_ms }: DateRange): string {
-  return preset === 'days' ? `${utcDay(from_ms)}..${utcDay(to_ms - 1)}` : preset;
+  return preset === 'days' ? `${dayOf(from_ms)}..${dayOf(to_ms - 1)}` : preset;
 }
 
 /** Returns the API's query: one request by its id, or those of a time and the filters. */
