@@ -57,15 +57,15 @@ async function databaseTime_ms(db: PgDb): Promise<number> {
   return Number(row?.now_ms);
 }
 
-/** Returns the settings that the pools of a node keep. Rejects as `connectPostgres` does. */
-async function acceptedSettings(url: string): Promise<Pick<PgConnection, 'synchronous_commit'>> {
+/** Resolves with the `synchronous_commit` that the pools of a node keep. Rejects as `connectPostgres` does. */
+async function acceptedCommit(url: string): Promise<string> {
   const connection = await connectPostgres(url, {
     connections: 1,
     bounds: REQUEST_BOUNDS,
     application_name: 'tds settings',
   });
   await connection.close();
-  return connection;
+  return connection.synchronous_commit;
 }
 
 interface Pools {
@@ -166,7 +166,7 @@ export class ServedPostgresDatabase implements ServedDatabase {
       return connection;
     };
     try {
-      const { synchronous_commit } = await acceptedSettings(url);
+      const synchronous_commit = await acceptedCommit(url);
       const pools = {
         requests: await connect({
           connections,
