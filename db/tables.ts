@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import {
   type AnyPgColumn,
   bigint,
@@ -10,12 +10,13 @@ import {
   primaryKey,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { ROLES } from '../src/contract/roles.ts';
-import type { MODES } from '../src/questions/question.ts';
-import type { TIER_CHANGE_REASONS } from '../src/store/account-records.ts';
-import type { ALERT_KINDS } from '../src/store/alert-records.ts';
-import type { MODEL_KINDS, MODEL_STATUSES, UpstreamPool } from '../src/store/catalog-records.ts';
-import type {
+import { ROLES } from '../src/contract/roles.ts';
+import { TIERS } from '../src/contract/tiers.ts';
+import { MODES } from '../src/questions/types-and-modes.ts';
+import { TIER_CHANGE_REASONS } from '../src/store/account-records.ts';
+import { ALERT_KINDS } from '../src/store/alert-records.ts';
+import { MODEL_KINDS, MODEL_STATUSES, type UpstreamPool } from '../src/store/catalog-records.ts';
+import {
   PAYMENT_EVENT_KINDS,
   PAYMENT_EVENT_OUTCOMES,
   PAYMENT_KINDS,
@@ -94,6 +95,16 @@ const userReference = () =>
     .notNull()
     .references(() => users.id);
 
+/** Returns the condition of a check that the column has one of the values. */
+function isOneOf(column: AnyPgColumn, values: readonly string[]): SQL {
+  return sql`${column} IN (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`;
+}
+
+/** Returns the condition of a check that the column has the number of a tier. */
+function isTier(column: AnyPgColumn): SQL {
+  return sql`${column} BETWEEN 0 AND ${sql.raw(String(TIERS.length - 1))}`;
+}
+
 /** People who can be members of organizations. The row of a deleted one stays, without name and address. */
 export const users = pgTable('users', {
   id: text().primaryKey(),
@@ -150,11 +161,8 @@ export const organizations = pgTable(
     index('organizations_credit_alert')
       .on(table.credit_alert_micros)
       .where(sql`${table.credit_alert_micros} IS NOT NULL`),
-    check('organizations_tier', sql`${table.tier} BETWEEN 0 AND 5`),
-    check(
-      'organizations_minimum_tier',
-      sql`${table.minimum_tier} IS NULL OR ${table.minimum_tier} BETWEEN 0 AND 5`,
-    ),
+    check('organizations_tier', isTier(table.tier)),
+    check('organizations_minimum_tier', sql`${table.minimum_tier} IS NULL OR ${isTier(table.minimum_tier)}`),
     check('organizations_held', sql`${table.held_micros} >= 0`),
     check('organizations_open_holds', sql`${table.open_holds} >= 0`),
     check('organizations_paid', sql`${table.paid_micros} >= 0`),
@@ -175,7 +183,7 @@ export const members = pgTable(
   (table) => [
     primaryKey({ columns: [table.organization_id, table.user_id] }),
     index('members_user').on(table.user_id),
-    check('members_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
+    check('members_role', isOneOf(table.role, ROLES)),
   ],
 );
 
@@ -282,8 +290,8 @@ export const payments = pgTable(
       .on(table.refunds_payment_id)
       .where(sql`${table.refunds_payment_id} IS NOT NULL`),
     check('payments_amount', sql`${table.amount_micros} > 0`),
-    check('payments_kind', sql`${table.kind} IN ('top_up', 'refund')`),
-    check('payments_status', sql`${table.status} IN ('pending', 'completed', 'canceled')`),
+    check('payments_kind', isOneOf(table.kind, PAYMENT_KINDS)),
+    check('payments_status', isOneOf(table.status, PAYMENT_STATUSES)),
   ],
 );
 
@@ -324,7 +332,7 @@ export const ledgerEntries = pgTable(
       .where(sql`${table.payment_id} IS NOT NULL`),
     // This index serves the credit history, which does not list holds.
     index('ledger_organization_ends').on(table.organization_id, table.id).where(sql`${table.kind} <> 'hold'`),
-    check('ledger_kind', sql`${table.kind} IN ('top_up', 'refund', 'hold', 'charge', 'release')`),
+    check('ledger_kind', isOneOf(table.kind, LEDGER_KINDS)),
     check(
       'ledger_signs',
       sql`CASE ${table.kind}
@@ -385,7 +393,7 @@ export const tierChanges = pgTable(
   },
   (table) => [
     index('tier_changes_organization').on(table.organization_id, table.id),
-    check('tier_changes_reason', sql`${table.reason} IN ('top_up', 'refund', 'time', 'operator')`),
+    check('tier_changes_reason', isOneOf(table.reason, TIER_CHANGE_REASONS)),
   ],
 );
 
@@ -419,10 +427,7 @@ export const alerts = pgTable(
       .on(table.organization_id, table.kind, table.subject_id)
       .where(sql`${table.ended_at_ms} IS NULL`),
     index('alerts_created').on(table.created_at_ms),
-    check(
-      'alerts_kind',
-      sql`${table.kind} IN ('credit_low', 'spend_limit_near', 'spend_limit_reached', 'key_spend_limit_near', 'key_spend_limit_reached', 'tier_changed', 'payment_credited', 'key_expires')`,
-    ),
+    check('alerts_kind', isOneOf(table.kind, ALERT_KINDS)),
   ],
 );
 
@@ -471,7 +476,7 @@ export const usageRecords = pgTable(
     index('usage_row').on(table.row_id),
     index('usage_organization_time').on(table.organization_id, table.time_ms),
     index('usage_time').on(table.time_ms),
-    check('usage_mode', sql`${table.mode} IN ('fast', 'consistent')`),
+    check('usage_mode', isOneOf(table.mode, MODES)),
     check(
       'usage_failed_is_free',
       sql`${table.status} = 200 OR (${table.questions} = 0 AND ${table.cost_micros} = 0)`,
@@ -536,7 +541,7 @@ export const usageDays = pgTable(
         table.status,
       ],
     }),
-    check('usage_days_mode', sql`${table.mode} IN ('fast', 'consistent')`),
+    check('usage_days_mode', isOneOf(table.mode, MODES)),
     check('usage_days_requests', sql`${table.requests} > 0`),
     check(
       'usage_days_failed_is_free',
@@ -617,8 +622,8 @@ export const models = pgTable(
     organization_id: text().references(() => organizations.id),
   },
   (table) => [
-    check('models_kind', sql`${table.kind} IN ('decision', 'chat')`),
-    check('models_status', sql`${table.status} IN ('live', 'coming_soon')`),
+    check('models_kind', isOneOf(table.kind, MODEL_KINDS)),
+    check('models_status', isOneOf(table.status, MODEL_STATUSES)),
     check(
       'models_live_has_price',
       sql`${table.status} <> 'live' OR ${table.input_price_micros_per_million_tokens} IS NOT NULL`,
@@ -697,14 +702,8 @@ export const paymentEvents = pgTable(
     primaryKey({ columns: [table.provider, table.event_id] }),
     index('payment_events_payment').on(table.provider, table.payment_external_id),
     index('payment_events_received').on(table.received_at_ms),
-    check(
-      'payment_events_kind',
-      sql`${table.kind} IN ('completed', 'canceled', 'refunded', 'refund_reversed', 'irrelevant', 'unreadable')`,
-    ),
-    check(
-      'payment_events_outcome',
-      sql`${table.outcome} IN ('applied', 'waiting', 'known', 'irrelevant', 'unresolved', 'assigned', 'dismissed')`,
-    ),
+    check('payment_events_kind', isOneOf(table.kind, PAYMENT_EVENT_KINDS)),
+    check('payment_events_outcome', isOneOf(table.outcome, PAYMENT_EVENT_OUTCOMES)),
   ],
 );
 
@@ -842,7 +841,7 @@ export const invitations = pgTable(
   (table) => [
     index('invitations_organization').on(table.organization_id, table.created_at_ms),
     index('invitations_email').on(table.email),
-    check('invitations_role', sql`${table.role} IN ('owner', 'admin', 'developer', 'billing', 'reader')`),
+    check('invitations_role', isOneOf(table.role, ROLES)),
     check('invitations_token_sha256', sql`length(${table.token_sha256}) = 64`),
   ],
 );
