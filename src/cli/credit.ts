@@ -1,19 +1,18 @@
 import type { Command } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
-import { paddleSettings } from '../config/combinations.ts';
 import { PADDLE_SETTINGS, type PaddleConfig } from '../config/settings.ts';
 import { formatDollars } from '../contract/money.ts';
 import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
 import { listOrganizationEvents, listPaymentEvents } from '../payments/list-events.ts';
 import { manualProvider } from '../payments/manual.ts';
-import type { PaymentProvider } from '../payments/provider.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../payments/resolve-event.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { organizationId } from './lookup.ts';
 import { addEntry, type EntryOptions, withEntry } from './money-entry.ts';
 import { creditText } from './organizations.ts';
 import { formatTime, printJson, printLine, printRows, printTable } from './output.ts';
+import { paymentProvider } from './payment-provider.ts';
 import { addSettings } from './settings.ts';
 import { dollars, wholeNumber } from './values.ts';
 
@@ -39,15 +38,6 @@ function historyCells(entry: HistoryEntry): string[] {
 interface EventsOptions extends JsonOptions {
   readonly all?: true;
   readonly limit: number;
-}
-
-/** Returns Paddle where its settings are given, else the provider that the operator confirms by hand. */
-async function checkoutProvider(config: PaddleConfig): Promise<PaymentProvider> {
-  const settings = paddleSettings(config);
-  if (settings === null) return manualProvider;
-  // Loaded only here, because the SDK would slow every other command down.
-  const { paddleProvider } = await import('../payments/paddle.ts');
-  return paddleProvider(settings);
 }
 
 /** Adds `tds credit …`. */
@@ -78,10 +68,15 @@ function registerCheckout(parent: Command): void {
     .argument('<dollars>', 'amount, within the range of the tier', dollars)
     .action((org: string, amount_micros: number, options: JsonOptions & PaddleConfig) =>
       withData(options, async (context) => {
-        const started = await startTopUp(context, OPERATOR, await checkoutProvider(options), {
-          organization_id: await organizationId(context, org),
-          amount_micros,
-        });
+        const started = await startTopUp(
+          context,
+          OPERATOR,
+          (await paymentProvider(options)) ?? manualProvider,
+          {
+            organization_id: await organizationId(context, org),
+            amount_micros,
+          },
+        );
         const { payment_id, checkout } = started;
         if (options.json) printJson({ payment_id, url: checkout.url });
         else if (checkout.url === null)

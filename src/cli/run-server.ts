@@ -29,6 +29,7 @@ import { claimDataDirectory, hasDatabase } from './data-directory.ts';
 import { initializeIntoFile } from './first-key.ts';
 import { initialize, isInitialized } from './initialize.ts';
 import { connectionBounds, listen, listenForMetrics, listenForReloads } from './listeners.ts';
+import { paymentProvider } from './payment-provider.ts';
 import { type ReadServeSettings, Reloader } from './reload.ts';
 import { reloadMemory } from './reload-model.ts';
 import type { ReloadListener } from './reload-socket.ts';
@@ -41,7 +42,6 @@ import {
   openLog,
   openMetrics,
   openTracing,
-  paymentProvider,
   warnOfValidity,
 } from './server-parts.ts';
 import { type Stop, stopSignal } from './stop-signal.ts';
@@ -193,7 +193,7 @@ async function serviceParts(
     ...changeable(options),
     clock: systemClock,
     identifiers: randomIdentifiers,
-    payment_provider: paymentProvider(options),
+    payment_provider: await paymentProvider(options),
     public_url: options.publicUrl,
     api_reference: options.apiReference === 'on',
     own_url,
@@ -302,7 +302,7 @@ async function change(
   },
 ): Promise<void> {
   const { tlsCert, tlsKey } = config;
-  const payment_provider = paymentProvider(config);
+  const payment_provider = await paymentProvider(config);
   if (certificate !== undefined && tlsCert !== undefined && tlsKey !== undefined) {
     await certificate.use({ certificate: tlsCert, key: tlsKey });
     warnOfValidity(certificate, log);

@@ -1,5 +1,4 @@
-import { paddleSettings } from '../config/combinations.ts';
-import type { PaddleConfig, ServeConfig } from '../config/settings.ts';
+import type { ServeConfig } from '../config/settings.ts';
 import { randomIdentifiers } from '../contract/identifiers.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
@@ -11,8 +10,6 @@ import { BackupCommand } from '../maintenance/backup-command.ts';
 import { BackupSchedule } from '../maintenance/backup-schedule.ts';
 import type { PrometheusMetrics } from '../observability/prometheus-metrics.ts';
 import type { Tracing } from '../observability/tracing.ts';
-import { paddleProvider } from '../payments/paddle.ts';
-import type { PaymentProvider } from '../payments/provider.ts';
 import { buildInfo, PROGRAM_VERSION } from '../program/build-info.ts';
 import type { Service } from '../service.ts';
 import { systemClock } from '../time/clock.ts';
@@ -138,10 +135,4 @@ export function backupSchedule(
   const backups = database.backups(directory, backupKeep);
   const command = backupCommand === undefined ? null : new BackupCommand(backupCommand);
   return new BackupSchedule({ backups, command, every_ms, clock, log, problems });
-}
-
-/** Returns Paddle if its settings are given, else null. */
-export function paymentProvider(config: PaddleConfig): PaymentProvider | null {
-  const settings = paddleSettings(config);
-  return settings === null ? null : paddleProvider(settings);
 }

@@ -1,7 +1,6 @@
-import type { PaddleSettings } from '../payments/paddle.ts';
 import { isPostgres, POSTGRES_BACKUPS, SQLITE } from './database-address.ts';
 import type { Effective } from './effective.ts';
-import { PADDLE_SETTINGS, type PaddleConfig, type SettingName, settingOf } from './settings.ts';
+import { PADDLE_SETTINGS, type SettingName, settingOf } from './settings.ts';
 
 /** Settings that contradict each other, with one sentence about them. */
 export interface Contradiction {
@@ -41,20 +40,4 @@ export function contradiction(effective: readonly Effective[]): Contradiction | 
     return { names: PADDLE_SETTINGS, sentence: `Paddle needs all of ${variables.join(', ')}.` };
   }
   return null;
-}
-
-/**
- * Returns the settings of Paddle Billing; null when they are not given, so that only the operator gives
- * credit.
- */
-export function paddleSettings(config: PaddleConfig): PaddleSettings | null {
-  const { paddleApiKey, paddleWebhookSecret, paddleProductId, paddleEnvironment } = config;
-  if (paddleApiKey === undefined || paddleWebhookSecret === undefined || paddleProductId === undefined)
-    return null;
-  return {
-    api_key: paddleApiKey,
-    webhook_secret: paddleWebhookSecret,
-    product_id: paddleProductId,
-    environment: paddleEnvironment,
-  };
 }

@@ -511,7 +511,7 @@ function isServeSetting(name: SettingName): name is ServeSetting {
 /** The values that choose and run a model. */
 export type ModelConfig = Values<(typeof MODEL_SETTINGS)[number]>;
 
-/** The values for Paddle Billing, as given; `paddleSettings` checks them. */
+/** The values for Paddle Billing: all of them, or none but the environment (`contradiction`). */
 export type PaddleConfig = Values<(typeof PADDLE_SETTINGS)[number]>;
 
 /** The values that bound the connections. */

@@ -13,8 +13,6 @@ import { refusalOverAddressBudget, spendRefusal } from './refusal-gate.ts';
 import { jsonResponse } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 
-const SIGNATURE_HEADER = 'paddle-signature';
-
 export interface Payments {
   readonly context: AccountContext;
   readonly provider: PaymentProvider;
@@ -63,8 +61,8 @@ export function webhookRoute(services: WebhookServices): Route {
       payments === null
         ? null
         : async (request, context) => {
-            const signature = request.headers.get(SIGNATURE_HEADER);
-            if (!payments.provider.isSignature(signature)) {
+            const signature = payments.provider.signatureIn(request.headers);
+            if (signature === null) {
               const { refusal, headers } = refuseStranger(
                 services,
                 context,
@@ -110,7 +108,7 @@ async function receive(
   { context, provider }: Payments,
   request: Request,
   { request_id, client_address }: RequestContext,
-  signature: string | null,
+  signature: string,
 ): Promise<WebhookResult | WebhookRefusal | BodyRefusal> {
   const failed: Failed = (code, error) =>
     reported(services.problems, { request_id, step: 'webhook', code, error });

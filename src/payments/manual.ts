@@ -9,6 +9,6 @@ export const MANUAL_PROVIDER_NAME = 'manual';
 export const manualProvider: PaymentProvider = {
   name: MANUAL_PROVIDER_NAME,
   createCheckout: (order) => Promise.resolve({ external_id: order.payment_id, url: null }),
-  isSignature: () => false,
+  signatureIn: () => null,
   readWebhook: () => ({ kind: 'forged' }),
 };

@@ -13,6 +13,7 @@ import {
 } from './provider.ts';
 
 const PADDLE_PROVIDER_NAME = 'paddle';
+const SIGNATURE_HEADER = 'paddle-signature';
 
 /** The SDK has no timeout of its own, but a person waits at a button. */
 const ANSWER_TIMEOUT_MS = 15_000;
@@ -45,9 +46,14 @@ export function paddleProvider(
   return {
     name: PADDLE_PROVIDER_NAME,
     createCheckout: (order) => createCheckout(client, settings, order),
-    isSignature: (header) => parseSignature(header) !== null,
+    signatureIn,
     readWebhook: (call) => readWebhook(settings, call),
   };
+}
+
+function signatureIn(headers: Headers): string | null {
+  const header = headers.get(SIGNATURE_HEADER);
+  return parseSignature(header) === null ? null : header;
 }
 
 function readWebhook(settings: PaddleSettings, { body, signature: header, now_ms }: WebhookCall): Webhook {

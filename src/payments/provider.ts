@@ -99,11 +99,8 @@ export interface PaymentProvider {
   readonly name: string;
   /** Opens a checkout. Rejects with `PaymentProviderFailed` when the provider cannot be reached or refuses. */
   createCheckout(order: Order): Promise<Checkout>;
-  /**
-   * Returns true if the header has the form of a signature. A call without one is refused before its body is
-   * read.
-   */
-  isSignature(header: string | null): boolean;
+  /** Returns the signature in a call's headers; null for none. Then the call is refused before its body is read. */
+  signatureIn(headers: Headers): string | null;
   /** Verifies and reads a webhook call. Never throws. */
   readWebhook(call: WebhookCall): Webhook;
 }
