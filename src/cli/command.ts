@@ -6,9 +6,9 @@ import type { Database } from '../store/database.ts';
 import type { Store } from '../store/store.ts';
 import { systemClock } from '../time/clock.ts';
 import { DatabaseFailed } from './command-failed.ts';
+import { addSettings } from './command-settings.ts';
 import type { OpenDataOptions } from './data-directory.ts';
 import { openDatabase } from './open-database.ts';
-import { addSettings } from './settings.ts';
 
 /** The options of every command on stored data. */
 export type DataOptions = Values<(typeof DATA_SETTINGS)[number]>;

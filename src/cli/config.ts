@@ -4,8 +4,8 @@ import { exampleFile } from '../config/example.ts';
 import { publicText } from '../config/setting.ts';
 import { DATA_SETTINGS, SETTING_NAMES, type SettingName } from '../config/settings.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
+import { addSettings, settingsOf } from './command-settings.ts';
 import { printJson, printLine, printTable } from './output.ts';
-import { addSettings, settingsOf } from './settings.ts';
 
 interface ConfigOptions extends JsonOptions {
   readonly example?: true;

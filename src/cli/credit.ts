@@ -8,12 +8,12 @@ import { listOrganizationEvents, listPaymentEvents } from '../payments/list-even
 import { manualProvider } from '../payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../payments/resolve-event.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
+import { addSettings } from './command-settings.ts';
 import { organizationId } from './lookup.ts';
 import { addEntry, type EntryOptions, withEntry } from './money-entry.ts';
 import { creditText } from './organizations.ts';
 import { formatTime, printJson, printLine, printRows, printTable } from './output.ts';
 import { paymentProvider } from './payment-provider.ts';
-import { addSettings } from './settings.ts';
 import { dollars, wholeNumber } from './values.ts';
 
 const HISTORY_LIMIT = 100;

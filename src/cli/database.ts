@@ -17,6 +17,7 @@ import { isPostgres, SQLITE } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
 import { consoleSecret, SECRET_FILE } from '../console/people/secret.ts';
 import { CommandFailed } from './command-failed.ts';
+import { addSettings } from './command-settings.ts';
 import {
   claimDataDirectory,
   DATABASE_FILE,
@@ -26,7 +27,6 @@ import {
 } from './data-directory.ts';
 import { interruptible } from './interruptible.ts';
 import { printJson, printLine } from './output.ts';
-import { addSettings } from './settings.ts';
 
 const OTHER_ADDRESS = /^(?:[a-z][a-z\d+.-]*:\/\/|postgres(?:ql)?:)/i;
 

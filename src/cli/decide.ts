@@ -2,8 +2,8 @@ import { type Command, Option } from 'commander';
 import { CLIENT_SETTINGS, MODEL_SETTINGS } from '../config/settings.ts';
 import { MODES } from '../questions/question.ts';
 import { WrongSettings } from './command-failed.ts';
+import { addSettings, settingsOf } from './command-settings.ts';
 import type { DecideOptions } from './run-decide.ts';
-import { addSettings, settingsOf } from './settings.ts';
 
 /** Adds `tds decide`. */
 export function registerDecide(program: Command): void {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { MODEL_SETTINGS } from '../config/settings.ts';
 import { jsonCommand } from './command.ts';
+import { addSettings } from './command-settings.ts';
 import type { DoctorOptions } from './run-doctor.ts';
-import { addSettings } from './settings.ts';
 
 /** Adds `tds doctor`. */
 export function registerDoctor(program: Command): void {

@@ -12,8 +12,8 @@ import type { Mode, Question } from '../questions/question.ts';
 import { systemClock } from '../time/clock.ts';
 import { type DataOptions, examplesHelp } from './command.ts';
 import { inOneSentence } from './command-failed.ts';
+import { addSettings, textBehindFlag } from './command-settings.ts';
 import { interruptible } from './interruptible.ts';
-import { addSettings, textBehindFlag } from './settings.ts';
 
 const LIMIT_MAX = 1_000_000_000;
 const DEFAULT_SEED = 1;

@@ -4,10 +4,10 @@ import { type Command, Option } from 'commander';
 import type { Values } from '../config/settings.ts';
 import { dataCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { allowRefusedFile, settingsOf } from './command-settings.ts';
 import { jsonOrNull } from './json-body.ts';
 import { printLine } from './output.ts';
 import { findAddress } from './server-addresses.ts';
-import { allowRefusedFile, settingsOf } from './settings.ts';
 
 /** Longer than the service's own checks take. */
 const ANSWER_MS = 5_000;

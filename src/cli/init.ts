@@ -5,10 +5,10 @@ import { isPostgres } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';
 import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { addSettings } from './command-settings.ts';
 import { FIRST_CREDIT_MICROS, type Initialized, initialize, isInitialized } from './initialize.ts';
 import { ownerAdvice } from './organizations.ts';
 import { jsonText, printJson, printLine, writeSecret } from './output.ts';
-import { addSettings } from './settings.ts';
 
 type InitOptions = JsonOptions & Values<'owner'>;
 

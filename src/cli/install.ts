@@ -11,10 +11,10 @@ import { systemErrorCode } from '../errors/system-error-code.ts';
 import { IS_UNPACKED, projectFile } from '../files/project-root.ts';
 import { dataCommand } from './command.ts';
 import { CommandFailed, inOneSentence } from './command-failed.ts';
+import { addSettings, settingsOf } from './command-settings.ts';
 import { type DeploymentValues, fillTemplate, UnwritableValue } from './deployment-files.ts';
 import { grafanaDashboard } from './grafana-dashboard.ts';
 import { printLine } from './output.ts';
-import { addSettings, settingsOf } from './settings.ts';
 
 /** The settings whose values are known here; the operator adds others to the file. */
 const WRITTEN_SETTINGS = [

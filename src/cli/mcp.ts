@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { CLIENT_SETTINGS } from '../config/settings.ts';
+import { addSettings } from './command-settings.ts';
 import type { McpOptions } from './run-mcp.ts';
-import { addSettings } from './settings.ts';
 
 /** Adds `tds mcp`. */
 export function registerMcp(program: Command): void {

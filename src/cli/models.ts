@@ -37,10 +37,10 @@ import { checkUpstreams, checkVocabulary } from './check-upstreams.ts';
 import { checkWeights } from './check-weights.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { addSettings, hasFlag } from './command-settings.ts';
 import { printJson, printLine, printRows } from './output.ts';
 import { type ReloadOptions, reloadModel } from './reload-model.ts';
 import { askForModelStates, type ServedModelState } from './reload-socket.ts';
-import { addSettings, hasFlag } from './settings.ts';
 import { answerTimeout, type GivenMembers, upstreamAddress, upstreamMembers } from './upstream-members.ts';
 import { dollars, NONE } from './values.ts';
 

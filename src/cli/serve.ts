@@ -4,8 +4,8 @@ import { DESCRIPTORS_MIN, descriptorLimit } from '../http/file-descriptors.ts';
 import { holdSignals } from '../program/held-signals.ts';
 import { type JsonOptions, jsonCommand } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
+import { addSettings, applySettings, settingsOf } from './command-settings.ts';
 import { descriptorsAdvice } from './machine-findings.ts';
-import { addSettings, applySettings, settingsOf } from './settings.ts';
 
 /** Adds `tds serve`. */
 export function registerServe(program: Command): void {

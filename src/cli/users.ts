@@ -4,9 +4,9 @@ import { createOperator, setOperator } from '../accounts/operators.ts';
 import { listUsers, signUp } from '../accounts/users.ts';
 import type { Values } from '../config/settings.ts';
 import { type DataOptions, dataCommand, type JsonOptions, jsonCommand, withData } from './command.ts';
+import { addSettings } from './command-settings.ts';
 import { userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printRows } from './output.ts';
-import { addSettings } from './settings.ts';
 
 type CreateOptions = JsonOptions & { readonly operator?: true };
 type ResetOptions = DataOptions & Values<'publicUrl' | 'url'>;

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from '
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import { Reloader } from '../../src/cli/reload.ts';
+import { Reloader } from '../../src/cli/reload-settings.ts';
 import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { sign } from '../payments/paddle-calls.ts';
