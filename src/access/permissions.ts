@@ -1,7 +1,7 @@
 import { allows, type Permission } from '../contract/roles.ts';
 import type { Records } from '../store/store.ts';
+import { AccountError } from './account-error.ts';
 import type { Actor } from './actor.ts';
-import { AccountError } from './errors.ts';
 
 /** Returns true if the actor has the permission in the organization; a user who is not a member has none. */
 export async function permits(

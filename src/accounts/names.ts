@@ -1,4 +1,4 @@
-import { AccountError } from '../access/errors.ts';
+import { AccountError } from '../access/account-error.ts';
 
 /** The limit in characters. */
 export const NAME_LENGTH_MAX = 100;

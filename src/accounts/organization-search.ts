@@ -1,6 +1,6 @@
+import { AccountError } from '../access/account-error.ts';
 import type { Actor } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
-import { AccountError } from '../access/errors.ts';
 import { requireOperator } from '../access/permissions.ts';
 import { limitsFor, type TierLimits, tierInForce } from '../contract/tiers.ts';
 import type { FoundOrganization, Organization } from '../store/account-records.ts';

@@ -1,6 +1,6 @@
+import { AccountError } from '../access/account-error.ts';
 import { type Actor, memberIdOf } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
-import { AccountError } from '../access/errors.ts';
 import { requireOperator, requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { TIERS, TOP_UP_MIN_MICROS } from '../contract/tiers.ts';

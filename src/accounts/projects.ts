@@ -1,6 +1,6 @@
+import { AccountError } from '../access/account-error.ts';
 import { type Actor, memberIdOf } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
-import { AccountError } from '../access/errors.ts';
 import { requirePermission } from '../access/permissions.ts';
 import { recordAct } from '../audit-log/record.ts';
 import type { Permission } from '../contract/roles.ts';

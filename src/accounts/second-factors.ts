@@ -1,6 +1,6 @@
+import { AccountError } from '../access/account-error.ts';
 import type { Actor } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
-import { AccountError } from '../access/errors.ts';
 import { recordAct } from '../audit-log/record.ts';
 
 /** The acts on a second factor that the audit log has. */

@@ -1,4 +1,4 @@
-import { AccountError } from '../access/errors.ts';
+import { AccountError } from '../access/account-error.ts';
 import type { Records } from '../store/store.ts';
 import { DAY_MS } from '../time/clock.ts';
 import type { AuditLogAction } from './actions.ts';

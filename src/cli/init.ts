@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { AccountError } from '../access/errors.ts';
+import { AccountError } from '../access/account-error.ts';
 import { checkedEmail } from '../accounts/names.ts';
 import { isPostgres } from '../config/database-address.ts';
 import type { Values } from '../config/settings.ts';

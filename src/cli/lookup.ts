@@ -1,6 +1,6 @@
+import { AccountError } from '../access/account-error.ts';
 import { type Actor, OPERATOR } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
-import { AccountError } from '../access/errors.ts';
 import { findUserByEmail } from '../accounts/users.ts';
 import type { User } from '../store/account-records.ts';
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import { AccountError } from '../access/account-error.ts';
 import { OPERATOR } from '../access/actor.ts';
-import { AccountError } from '../access/errors.ts';
 import {
   createOrganization,
   getOrganization,

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { AccountError } from '../access/errors.ts';
+import { AccountError } from '../access/account-error.ts';
 import { CatalogChangeRefused } from '../catalog/changes.ts';
 import { PaymentProviderFailed } from '../payments/provider.ts';
 import { registerAudit } from './audit.ts';

@@ -1,5 +1,5 @@
 import type { DBAdapterInstance } from 'better-auth';
-import { AccountError } from '../access/errors.ts';
+import { AccountError } from '../access/account-error.ts';
 import { deleteAccount } from '../accounts/delete-account.ts';
 import { INVITATION_MS, readInvitation, type SentInvitation } from '../accounts/invitations.ts';
 import { ensurePersonalOrganization } from '../accounts/organizations.ts';

@@ -1,6 +1,6 @@
+import { AccountError } from '../access/account-error.ts';
 import type { Actor } from '../access/actor.ts';
 import type { AccountContext } from '../access/context.ts';
-import { AccountError } from '../access/errors.ts';
 import { requireOperator, requirePermission } from '../access/permissions.ts';
 import { readOrganization } from '../accounts/organizations.ts';
 import { recalculateTier } from '../accounts/tier-changes.ts';

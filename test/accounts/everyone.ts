@@ -1,6 +1,6 @@
+import { AccountError } from '../../src/access/account-error.ts';
 import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import type { AccountContext } from '../../src/access/context.ts';
-import { AccountError } from '../../src/access/errors.ts';
 import { addMember } from '../../src/accounts/members.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { ROLES, type Role } from '../../src/contract/roles.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { AccountError } from '../../src/access/account-error.ts';
 import { type Actor, OPERATOR } from '../../src/access/actor.ts';
 import type { AccountContext } from '../../src/access/context.ts';
-import { AccountError } from '../../src/access/errors.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { createKey, revokeKey } from '../../src/accounts/keys.ts';
 import { addMember, changeRole, removeMember } from '../../src/accounts/members.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { transact } from '../../db/sqlite/connection.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { UsageWriter } from '../../db/sqlite/usage-writer.ts';
-import { AccountError } from '../../src/access/errors.ts';
+import { AccountError } from '../../src/access/account-error.ts';
 import { KeyDirectory } from '../../src/accounts/key-directory.ts';
 import { openDataDirectory } from '../../src/cli/data-directory.ts';
 import { createProgram, runCommandLine } from '../../src/cli/program.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { SignInError } from '../../src/console/people/errors.ts';
+import { SignInError } from '../../src/console/people/sign-in-error.ts';
 import { appCode, wrongCode } from '../support/totp.ts';
 import {
   addUser,

@@ -1,13 +1,13 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { DBTransactionAdapter } from 'better-auth';
+import { AccountError } from '../../src/access/account-error.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
-import { AccountError } from '../../src/access/errors.ts';
 import { endSignIns } from '../../src/accounts/end-sign-ins.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { SESSION_S } from '../../src/console/people/better-auth.ts';
-import { SignInError } from '../../src/console/people/errors.ts';
 import { printingMailer } from '../../src/console/people/mail.ts';
 import { resetLink } from '../../src/console/people/reset-link.ts';
+import { SignInError } from '../../src/console/people/sign-in-error.ts';
 import { TestClock } from '../accounts/support.ts';
 import { CHEAP_PASSWORDS } from './people.ts';
 import {

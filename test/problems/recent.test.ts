@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { AccountError } from '../../src/access/account-error.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
-import { AccountError } from '../../src/access/errors.ts';
 import { listRecentProblems } from '../../src/observability/recent-problems.ts';
 import { ProblemLog, RECENT_PROBLEMS_MAX } from '../../src/problems/problem-log.ts';
 import { MovableClock } from '../support/clock.ts';

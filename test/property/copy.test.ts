@@ -19,8 +19,8 @@ import {
   verifications,
 } from '../../db/sqlite/schema.ts';
 import { SqliteBooks } from '../../db/sqlite/sqlite-books.ts';
+import { AccountError } from '../../src/access/account-error.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
-import { AccountError } from '../../src/access/errors.ts';
 import { invite } from '../../src/accounts/invitations.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/accounts/keys.ts';
 import { addMember } from '../../src/accounts/members.ts';

@@ -1,5 +1,5 @@
 import { Elysia, ParseError, ValidationError } from 'elysia';
-import { AccountError } from '../../access/errors.ts';
+import { AccountError } from '../../access/account-error.ts';
 import { CatalogChangeRefused } from '../../catalog/changes.ts';
 import { Refusal } from '../../errors/errors.ts';
 import { readBytes } from '../../http/body-bytes.ts';
@@ -8,7 +8,7 @@ import { jsonResponse } from '../../http/responses.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../json/json-value.ts';
 import { JsonError, readJson } from '../../json/read-json.ts';
 import { ReadTookTooLong } from '../../usage/fair-reader.ts';
-import { SignInError } from '../people/errors.ts';
+import { SignInError } from '../people/sign-in-error.ts';
 import { accountRoutes } from './account.ts';
 import { alertRoutes } from './alerts.ts';
 import { auditLogRoutes } from './audit-log.ts';

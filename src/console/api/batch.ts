@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Elysia } from 'elysia';
-import { AccountError } from '../../access/errors.ts';
+import { AccountError } from '../../access/account-error.ts';
 import { Refusal } from '../../errors/errors.ts';
 import { answerBatch } from '../../http/batch-route.ts';
 import type { RequestContexts } from '../../http/context.ts';

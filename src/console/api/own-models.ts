@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { AccountError } from '../../access/errors.ts';
+import { AccountError } from '../../access/account-error.ts';
 import {
   addOwnModel,
   listOwnModels,

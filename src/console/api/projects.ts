@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { AccountError } from '../../access/errors.ts';
+import { AccountError } from '../../access/account-error.ts';
 import { archiveProject, changeProject, createProject, listProjects } from '../../accounts/projects.ts';
 import type { ListedProject } from '../../store/account-records.ts';
 import { refusedByRule } from './refusals.ts';

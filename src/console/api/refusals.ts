@@ -12,7 +12,7 @@ import {
   Refusal,
   SIGN_IN_ERRORS,
 } from '../../errors/errors.ts';
-import type { SignInError } from '../people/errors.ts';
+import type { SignInError } from '../people/sign-in-error.ts';
 
 /** A refusal of the console: every field of the contract's error object, and the response's status. */
 export class ConsoleRefusal extends Error {

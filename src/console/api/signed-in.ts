@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import type { Actor } from '../../access/actor.ts';
-import { SignInError } from '../people/errors.ts';
 import type { SignedIn } from '../people/sign-in.ts';
+import { SignInError } from '../people/sign-in-error.ts';
 import { giveCookies } from './cookies.ts';
 import { isReading, requireToken } from './own-page.ts';
 import type { ConsoleServices } from './services.ts';

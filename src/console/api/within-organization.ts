@@ -1,5 +1,5 @@
+import { AccountError } from '../../access/account-error.ts';
 import type { Actor } from '../../access/actor.ts';
-import { AccountError } from '../../access/errors.ts';
 import { requirePermission } from '../../access/permissions.ts';
 import type { Permission } from '../../contract/roles.ts';
 import type { Store } from '../../store/store.ts';

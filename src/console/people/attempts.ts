@@ -2,7 +2,7 @@ import type { SignInErrorCode } from '../../errors/errors.ts';
 import { drawHashKey } from '../../hashing/half-siphash.ts';
 import { AttemptBudgets } from '../../limits/attempt-budgets.ts';
 import { type Clock, DAY_MS, MINUTE_MS, MS_PER_S } from '../../time/clock.ts';
-import { SignInError } from './errors.ts';
+import { SignInError } from './sign-in-error.ts';
 
 /**
  * The limits of a client's address, which may be that of a whole office. Sign-ups, and changes by new

@@ -1,8 +1,8 @@
 import { APIError } from 'better-auth/api';
 import type { SignInErrorCode } from '../../errors/errors.ts';
 import { ADDRESS_HEADER, type BetterAuth } from './better-auth.ts';
-import { SignInError } from './errors.ts';
 import type { Cookies, SignedIn, Visit } from './sign-in.ts';
+import { SignInError } from './sign-in-error.ts';
 
 const USER_AGENT_LENGTH_MAX = 300;
 

@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { getAuthenticatorName, passkey } from '@better-auth/passkey';
 import type { BetterAuthPlugin } from 'better-auth';
 import { APIError } from 'better-auth/api';
-import { SignInError } from './errors.ts';
 import { LOCAL_DOMAIN, type RelyingParty } from './relying-party.ts';
+import { SignInError } from './sign-in-error.ts';
 
 /** The name of a passkey whose owner gave none, and whose authenticator is of no known model. */
 const UNNAMED = 'Passkey';

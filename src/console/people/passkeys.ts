@@ -1,11 +1,10 @@
-import { AccountError } from '../../access/errors.ts';
+import { AccountError } from '../../access/account-error.ts';
 import { checkedName } from '../../accounts/names.ts';
 import type { PasskeyAction } from '../../accounts/passkeys.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Attempts } from './attempts.ts';
 import { cookiesOf, deleteOwn, headersOf, told } from './auth-calls.ts';
 import type { BetterAuth } from './better-auth.ts';
-import { SignInError } from './errors.ts';
 import { checked } from './passkey-plugin.ts';
 import type { RelyingParties, RelyingParty } from './relying-party.ts';
 import type {
@@ -18,6 +17,7 @@ import type {
   SignedIn,
   Visit,
 } from './sign-in.ts';
+import { SignInError } from './sign-in-error.ts';
 
 /** The most passkeys of a user. */
 export const PASSKEYS_MAX = 20;

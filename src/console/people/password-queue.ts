@@ -1,6 +1,6 @@
 import { FairScheduler } from '../../scheduling/fair-scheduler.ts';
 import type { Attempts } from './attempts.ts';
-import { SignInError } from './errors.ts';
+import { SignInError } from './sign-in-error.ts';
 
 /** The passwords that are hashed at once, each for some 50 ms of a core: of addresses that are known, and of others. */
 const OF_KNOWN_AT_ONCE = 1;

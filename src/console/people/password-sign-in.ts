@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { DBAdapterInstance, User } from 'better-auth';
-import { AccountError } from '../../access/errors.ts';
+import { AccountError } from '../../access/account-error.ts';
 import { checkedEmail, checkedName, isEmail } from '../../accounts/names.ts';
 import type { PasskeyAction } from '../../accounts/passkeys.ts';
 import type { SecondFactorAction } from '../../accounts/second-factors.ts';
@@ -20,7 +20,6 @@ import {
   SESSION_UPDATE_S,
   userAwaitingSecondFactor,
 } from './better-auth.ts';
-import { SignInError } from './errors.ts';
 import { LinkTokens, NOBODY } from './link-tokens.ts';
 import type { Links } from './links.ts';
 import type { Mail, Mailer } from './mail.ts';
@@ -31,6 +30,7 @@ import { checkNewPassword } from './password-rules.ts';
 import { RelyingParties } from './relying-party.ts';
 import { SecondFactors } from './second-factors.ts';
 import type { Cookies, OwnSession, SignedIn, SignInStep, SignUpRule, Visit } from './sign-in.ts';
+import { SignInError } from './sign-in-error.ts';
 
 /** The most work after responses at once; each piece hashes a password or sends a mail. */
 const AFTER_ANSWERS_MAX = 200;

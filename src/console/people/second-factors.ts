@@ -2,8 +2,8 @@ import type { SecondFactorAction } from '../../accounts/second-factors.ts';
 import type { Attempts } from './attempts.ts';
 import { cookiesOf, headersOf, told } from './auth-calls.ts';
 import { type BetterAuth, withoutSession } from './better-auth.ts';
-import { SignInError } from './errors.ts';
 import type { Cookies, SecondFactor, SignedIn, Visit } from './sign-in.ts';
+import { SignInError } from './sign-in-error.ts';
 
 /** The code of an app; every other text is taken for a recovery code. */
 const APP_CODE = /^\d{6}$/;

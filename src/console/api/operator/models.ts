@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { AccountError } from '../../../access/account-error.ts';
 import type { Actor } from '../../../access/actor.ts';
-import { AccountError } from '../../../access/errors.ts';
 import { Catalog, isServed } from '../../../catalog/catalog.ts';
 import { closeModel, listModelAliases, openModel, setModelPrice } from '../../../catalog/changes.ts';
 import { oneOf } from '../../../json/one-of.ts';

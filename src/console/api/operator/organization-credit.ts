@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { AccountError } from '../../../access/errors.ts';
+import { AccountError } from '../../../access/account-error.ts';
 import { confirmManualPayment, creditByHand, refundByHand } from '../../../payments/credit.ts';
 import { PaymentAnswer, shownPayment } from '../billing.ts';
 import { answerOf, EntryId, Id, Micros, OrganizationParams } from '../schemas.ts';
