@@ -1,5 +1,5 @@
 import { ButtonLink } from './components/button.tsx';
-import { organizationPath } from './page.ts';
+import { organizationPath } from './paths.ts';
 import { may } from './session.ts';
 
 /** A link to buy credit, for members who may. */

@@ -3,7 +3,7 @@ import { PageHeader } from './components/page-header.tsx';
 import { Skeleton } from './components/skeleton.tsx';
 import { EmptyState } from './components/states.tsx';
 import { ROLE_NAMES } from './members/role-names.ts';
-import { organizationPath } from './page.ts';
+import { organizationPath } from './paths.ts';
 import { navigate } from './router.ts';
 import { lastShownOrganization, organizations } from './session.ts';
 

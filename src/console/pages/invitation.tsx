@@ -10,7 +10,7 @@ import { showToast } from './components/toast.tsx';
 import { forgetInvitation, INVITATION_PATH, keepInvitation, keptInvitation } from './invitation-link.ts';
 import { useLinkToken } from './link-token.ts';
 import { ROLE_NAMES } from './members/role-names.ts';
-import { organizationPath } from './page.ts';
+import { organizationPath } from './paths.ts';
 import { navigate } from './router.ts';
 import { loadSession, session, signOut } from './session.ts';
 import { useLoaded } from './use-loaded.ts';

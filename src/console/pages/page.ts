@@ -26,13 +26,3 @@ export interface PageEntry {
   readonly permission?: Permission;
   readonly load: () => Promise<{ readonly default: ComponentType<PageProps> }>;
 }
-
-/** Returns the address of a page of an organization: `organizationPath(id, 'usage')`. */
-export function organizationPath(organization_id: string, page: string): string {
-  return `/console/o/${organization_id}/${page}`;
-}
-
-/** Returns the address of one request's own view. */
-export function requestPath(organization_id: string, request_id: string): string {
-  return `${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`;
-}

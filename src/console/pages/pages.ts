@@ -1,6 +1,7 @@
 import type { Permission } from '../../contract/roles.ts';
 import type { IconName } from './components/icon.tsx';
-import { organizationPath, type PageEntry, type PageGroup } from './page.ts';
+import type { PageEntry, PageGroup } from './page.ts';
+import { organizationPath } from './paths.ts';
 
 type Load = PageEntry['load'];
 

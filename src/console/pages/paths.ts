@@ -1,3 +1,13 @@
+/** Returns the address of a page of an organization: `organizationPath(id, 'usage')`. */
+export function organizationPath(organization_id: string, page: string): string {
+  return `/console/o/${organization_id}/${page}`;
+}
+
+/** Returns the address of one request's own view. */
+export function requestPath(organization_id: string, request_id: string): string {
+  return `${organizationPath(organization_id, 'usage')}?request=${encodeURIComponent(request_id)}`;
+}
+
 /**
  * Returns the named parts of a path that matches a pattern such as `/console/o/:organization_id/usage`; null
  * if it does not.

@@ -5,7 +5,7 @@ import { Icon } from '../components/icon.tsx';
 import { Menu } from '../components/menu.tsx';
 import { Time } from '../components/time.tsx';
 import { formatDate, formatMoney } from '../format.ts';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { organizations } from '../session.ts';
 import { chosenZone } from '../time-zone.ts';
 import { usePolled } from '../use-polled.ts';

@@ -6,7 +6,7 @@ import { ButtonLink } from '../components/button.tsx';
 import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { Notice } from '../components/notice.tsx';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { linkOf } from '../playground/request-link.ts';
 import type { EvaluatedQuestion } from './evaluated.ts';
 import type { EvaluationSetup } from './setup.ts';

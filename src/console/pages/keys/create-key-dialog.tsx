@@ -4,7 +4,7 @@ import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { Notice } from '../components/notice.tsx';
 import { enteredAmount } from '../entered-amount.ts';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { LifetimeField, lifetimeIn } from './expiry.tsx';
 import { type CreatedKey, NewKeyDialog } from './new-key-dialog.tsx';
 

@@ -5,7 +5,7 @@ import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Form } from '../components/form.tsx';
 import { Notice } from '../components/notice.tsx';
 import { showToast } from '../components/toast.tsx';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { RoleField } from './role-field.tsx';
 import { ROLE_NAMES } from './role-names.ts';
 

@@ -4,7 +4,7 @@ import { ButtonLink } from '../components/button.tsx';
 import { CopyText } from '../components/copy-button.tsx';
 import { Section } from '../components/page-header.tsx';
 import { Time } from '../components/time.tsx';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { may } from '../session.ts';
 import { curlLine } from './curl-line.ts';
 

@@ -3,7 +3,7 @@ import { Meter, NEAR_SHARE } from '../components/meter.tsx';
 import { Section } from '../components/page-header.tsx';
 import { ErrorState } from '../components/states.tsx';
 import { formatMoney, formatMoneyShort } from '../format.ts';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { useLoaded } from '../use-loaded.ts';
 
 /** The projects near or at their monthly spend limit; nothing where there is none. */

@@ -2,7 +2,7 @@ import { api, call } from '../client.ts';
 import { Section } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
 import { Time } from '../components/time.tsx';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { useLoaded } from '../use-loaded.ts';
 
 const SHOWN = 5;

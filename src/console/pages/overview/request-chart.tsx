@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { Grouping } from '../../../store/groupings.ts';
 import { EmptyState, LoadedView } from '../components/states.tsx';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { navigate } from '../router.ts';
 import { GroupedChart } from '../usage/grouped-chart.tsx';
 import { loadSeries } from '../usage/series.ts';

@@ -1,6 +1,6 @@
 import { useId, useMemo, useState } from 'preact/hooks';
 import { Dialog } from '../components/dialog.tsx';
-import { requestPath } from '../page.ts';
+import { requestPath } from '../paths.ts';
 import { navigate } from '../router.ts';
 import type { Organization } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';

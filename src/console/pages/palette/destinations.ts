@@ -1,6 +1,6 @@
 import { api, call } from '../client.ts';
 import { formatMoment } from '../format.ts';
-import { organizationPath, requestPath } from '../page.ts';
+import { organizationPath, requestPath } from '../paths.ts';
 import { type Organization, organizations } from '../session.ts';
 import { chosenZone } from '../time-zone.ts';
 import type { Destination } from './matches.ts';

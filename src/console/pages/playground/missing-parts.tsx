@@ -1,7 +1,7 @@
 import { ButtonLink } from '../components/button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { CreditLink } from '../credit-link.tsx';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import type { Setup } from './asking-setup.ts';
 
 /** Notices on what an organization must have before anything can be asked. */

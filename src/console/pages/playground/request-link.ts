@@ -1,4 +1,4 @@
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { BODY_BYTES_MAX } from './record.tsx';
 
 /** The field of the fragment: no request of the browser carries it, and no log has it. */

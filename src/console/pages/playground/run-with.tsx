@@ -1,6 +1,6 @@
 import { Select } from '../components/field.tsx';
 import { formatMoney, formatNumber } from '../format.ts';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import type { Setup } from './asking-setup.ts';
 import { KeyChoice } from './key-choice.tsx';
 import type { ChosenKey } from './use-key-choice.ts';

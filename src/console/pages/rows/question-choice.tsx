@@ -1,5 +1,5 @@
 import { Select } from '../components/field.tsx';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import type { AskedQuestion } from '../playground/asked.ts';
 import type { KeptWork } from '../playground/kept-work.ts';
 import { questionChoices } from './questions.ts';

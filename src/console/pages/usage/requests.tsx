@@ -4,7 +4,7 @@ import { Badge } from '../components/badge.tsx';
 import type { Column } from '../components/table.tsx';
 import { TimeText } from '../components/time.tsx';
 import { formatCost, formatDuration, formatMoment, formatNumber } from '../format.ts';
-import { requestPath } from '../page.ts';
+import { requestPath } from '../paths.ts';
 import { chosenZone } from '../time-zone.ts';
 import type { UsageQuery } from './view.ts';
 

@@ -8,7 +8,7 @@ import { Skeleton } from '../components/skeleton.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { formatCount, formatExact, formatMoment, formatNumber } from '../format.ts';
-import { organizationPath } from '../page.ts';
+import { organizationPath } from '../paths.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 import { FilterBar } from './filter-bar.tsx';
 import { RefusedRequests } from './refused-requests.tsx';
