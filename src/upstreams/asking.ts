@@ -17,7 +17,7 @@ export interface SourcedAnswer extends ModelAnswer {
 }
 
 /** The access of one request to the pool. */
-export interface Caller {
+export interface PoolAccess {
   /** The organization. */
   readonly scope: string;
   /** As `Pool.ask`. */
@@ -26,7 +26,10 @@ export interface Caller {
   schedule<Result>(tokens: ScheduledPlan['tokens'], work: () => Promise<Result>): Promise<Result>;
 }
 
-/** The calls to upstreams for a request: the part of a protocol that knows decisions. */
+/**
+ * The way to ask upstreams: it plans a request, makes its calls, and combines their answers. One is for servers that
+ * decide, one for servers that are sent tokens.
+ */
 export interface Asking {
   /** The prompt profile of the scores, or the protocol where the server has its own. */
   readonly profile: string;
@@ -35,7 +38,7 @@ export interface Asking {
   /** Plans a request, with the most tokens that it can be billed. As `ModelAnswerer.plan`. */
   plan(input: DecisionInput, signal?: AbortSignal): Promise<DecisionPlan>;
   /** Makes all calls, concurrently as far as possible. Rejects as the first failed call does. */
-  answer(plan: DecisionPlan, caller: Caller): Promise<SourcedAnswer>;
+  answer(plan: DecisionPlan, pool: PoolAccess): Promise<SourcedAnswer>;
   /** Returns a health probe, which is about no client's record. Rejects where none can be made. */
   trial(): Promise<Trial>;
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 import type { DecisionInput, DecisionPlan } from '../../native/engine.ts';
 import { writeJson } from '../json/write-json.ts';
 import { healthProbeInput } from '../served-models/health-probe.ts';
-import type { Asking, Caller, SourcedAnswer } from './asking.ts';
+import type { Asking, PoolAccess, SourcedAnswer } from './asking.ts';
 import { estimateTokens, type TokenEstimate } from './estimate.ts';
 import type { PoolCall, Trial } from './pool.ts';
 import { combinedScores, type Reading, readingsOf } from './readings.ts';
@@ -40,12 +40,12 @@ export class DecisionAsking implements Asking {
     return Promise.resolve({ input, plans: [], input_tokens, record_tokens_left_out: null });
   }
 
-  async answer({ input }: DecisionPlan, caller: Caller): Promise<SourcedAnswer> {
+  async answer({ input }: DecisionPlan, pool: PoolAccess): Promise<SourcedAnswer> {
     const state = writeJson(input.state);
     const answered = await Promise.all(
       readingsOf(input).map(async (reading) => {
         const { call, estimate } = this.#call(state, reading);
-        const { answer, facts } = await caller.schedule(call.tokens, () => caller.ask(call));
+        const { answer, facts } = await pool.schedule(call.tokens, () => pool.ask(call));
         return { answer, facts, input_tokens: reading.is_billed ? this.#billed(answer, estimate) : 0 };
       }),
     );

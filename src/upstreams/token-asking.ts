@@ -12,7 +12,7 @@ import { ModelUnavailable, ModelWarmingUp, modelClosed } from '../served-models/
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import { unlessAborted } from '../time/pause.ts';
 import type { Schedule } from '../time/schedule.ts';
-import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
+import type { Asking, PoolAccess, Source, SourcedAnswer } from './asking.ts';
 import type { AskedMember, PoolCall, Trial } from './pool.ts';
 import type { TokenAnswer, TokenProtocol, TokenQuestion, WantedToken } from './token-protocol.ts';
 
@@ -75,12 +75,10 @@ export class TokenAsking implements Asking {
     return await (await unlessAborted(this.#openedInTime(), signal)).plan(input);
   }
 
-  async answer(plan: DecisionPlan, caller: Caller): Promise<SourcedAnswer> {
+  async answer(plan: DecisionPlan, pool: PoolAccess): Promise<SourcedAnswer> {
     const planner = await this.#opened();
     const answered = await Promise.all(
-      plan.plans.map((part) =>
-        caller.schedule(planTokens(part), () => this.#answerPart(part, planner, caller)),
-      ),
+      plan.plans.map((part) => pool.schedule(planTokens(part), () => this.#answerPart(part, planner, pool))),
     );
     return {
       scores: planner.scores(
@@ -176,14 +174,14 @@ export class TokenAsking implements Asking {
   async #answerPart(
     part: RequestPlan,
     planner: ScoringPlanner,
-    caller: Caller,
+    pool: PoolAccess,
   ): Promise<{ readonly logits: PlanLogits; readonly sources: readonly Source[] }> {
     const { protocol } = this.#options;
     const calls = callsOf(part, protocol.wanted_max);
     let member: AskedMember | undefined;
     const ask = async (call: ReadCall) => {
-      const asked = this.#poolCall(call.new_tokens, () => this.#question(call, planner, caller.scope));
-      const answered = await caller.ask(asked, member);
+      const asked = this.#poolCall(call.new_tokens, () => this.#question(call, planner, pool.scope));
+      const answered = await pool.ask(asked, member);
       member = answered.member;
       const { logits, fingerprint } = answered.answer;
       return { call, logits, source: { facts: answered.facts, of_answer: fingerprint } };

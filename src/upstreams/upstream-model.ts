@@ -24,7 +24,7 @@ import {
 import type { UpstreamCalibration, UpstreamPool, UpstreamVocabulary } from '../store/catalog-records.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
 import { scheduleByTimer } from '../time/schedule.ts';
-import type { Asking, Caller, Source, SourcedAnswer } from './asking.ts';
+import type { Asking, PoolAccess, Source, SourcedAnswer } from './asking.ts';
 import { DecisionAsking } from './decision-asking.ts';
 import { LLAMA_SERVER } from './llama-server.ts';
 import { OPENAI } from './openai.ts';
@@ -160,7 +160,7 @@ export class UpstreamModel implements UpstreamAnswerer {
     const signals = [failure.signal, this.#closed.signal];
     const signal = AbortSignal.any(client === undefined ? signals : [...signals, client]);
     const running: Promise<unknown>[] = [];
-    const caller: Caller = {
+    const pool: PoolAccess = {
       scope,
       ask: (call, preferred) => this.#pool.ask(call, signal, preferred),
       schedule: (tokens, work) => {
@@ -174,7 +174,7 @@ export class UpstreamModel implements UpstreamAnswerer {
       },
     };
     try {
-      const answer = await this.#asking.answer(plan, caller);
+      const answer = await this.#asking.answer(plan, pool);
       const { scores, input_tokens } = answer;
       return { scores, input_tokens, fingerprint: this.#fingerprintOf(answer) };
     } catch (error) {
