@@ -201,7 +201,7 @@ async function serviceParts(
   };
 }
 
-/** The settings that a reload applies besides those of `changeable`: `change` has them. */
+/** The reloaded settings that `change` applies by itself; `changeable` has all others. */
 type OtherReloaded = keyof PaddleConfig | keyof ConnectionConfig | 'tlsCert' | 'tlsKey' | 'logLevel';
 
 /** Returns the settings that can change while requests are answered. */

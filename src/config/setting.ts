@@ -6,7 +6,7 @@ import type { TomlKind } from './toml.ts';
 export interface Kind<Value> {
   /** The type in the TOML file. */
   readonly toml: TomlKind;
-  /** A word in the place of a number, which the TOML file has as a text. */
+  /** A word that may stand for a number; the TOML file has it as a text. */
   readonly word?: string;
   /** Parses its text. Throws `InvalidArgumentError` with one sentence about the valid values. */
   readonly parse: (text: string) => Value;

@@ -23,6 +23,10 @@ const QUESTIONS_MAX = 64;
 /** The smallest top-up, on every tier. */
 export const TOP_UP_MIN_MICROS = 5 * MICROS_PER_DOLLAR;
 
+/**
+ * Returns a row of the table: what the tier requires (dollars paid, days since the first payment), then its limits.
+ * Each request a minute brings 1,000 tokens a minute. The largest top-up is in dollars.
+ */
 function tier(
   number: number,
   paid: number,

@@ -330,8 +330,8 @@ const IGNORED_FIELDS_HEADER = 'tds-ignored-fields';
 const LEFT_OUT_HEADER = 'tds-record-tokens-left-out';
 
 /**
- * Returns the headers of an outcome with a hold (contract: response headers, of what reached the model), or the limits
- * with a replay; otherwise none.
+ * Returns the headers of an outcome. One with a hold reached the model, and has all (contract: response headers). A
+ * replay has those of the limits, and any other outcome none.
  */
 export function headersOf(
   { rate, was_held, is_replayed, ignored_fields, record_tokens_left_out }: DecisionOutcome,

@@ -185,7 +185,7 @@ function describe(code: ErrorCode): string {
   return `\`${code}\`: ${sentences.filter((sentence) => sentence !== undefined).join(' ')}`;
 }
 
-/** Returns an example of an error; the refusal of one field names it, and often has a longer message. */
+/** Returns an example of an error, with the general message. Its `param` is null; refusals of one field name it. */
 function errorExample(code: ErrorCode, status: keyof typeof ERROR_TYPES): Examples[string] {
   const { message } = ERRORS[code];
   const value: ErrorResponse = {

@@ -59,7 +59,7 @@ export interface Operation {
   readonly headers?: readonly Parameter[];
   readonly body?: Described;
   readonly success: Described;
-  /** True if requests reach the model, whose responses have more headers (contract: response headers). */
+  /** True if requests reach the model: their responses have more headers (contract: response headers). */
   readonly asks_model: boolean;
   /** True if a 200 names the fields that nothing read; all that reached the model do. */
   readonly names_ignored_fields?: boolean;

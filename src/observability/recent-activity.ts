@@ -65,8 +65,8 @@ export interface Activity {
 }
 
 /**
- * Records the last minutes of the service by the second, and each organization's refusals, for the console. It passes all events on to the
- * metrics. Its memory is bounded: one entry for each second.
+ * Records the last minutes of the service by the second, and each organization's refusals, for the console. It
+ * passes all events on to the metrics. Its memory is bounded: one entry for each second.
  */
 export class RecentActivity implements Metrics {
   /** A ring: each second has its index. */

@@ -13,8 +13,8 @@ export { MODES, type Mode, QUESTION_TYPES, type QuestionType } from './types-and
 
 /**
  * A typed question as the engine gets it; ids and thresholds stay with the caller. Code that depends on the
- * type asks the type's definition. Elsewhere it is an exhaustive `switch` or a table by `QuestionType`, so that the
- * compiler finds it for a new member. `CONTRIBUTING.md` names what is only text.
+ * type asks the type's definition, or is an exhaustive `switch` or a table by `QuestionType`. So the compiler
+ * names each place that a new type changes, and `CONTRIBUTING.md` the texts.
  */
 export type Question = NoulQuestion | ChoiceQuestion | ScoreQuestion;
 

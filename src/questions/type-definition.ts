@@ -25,11 +25,11 @@ export interface QuestionTraits<Asked, Answered> {
   /** Returns the question with its options or levels backward; null where it has no order. */
   readonly backward: () => Asked | null;
   /**
-   * Returns the classes' indexes in an order that the client's order of options does not change, and the criteria in
-   * that order.
+   * Returns the criteria in an order that the client's order of options does not change. `places` are the classes'
+   * indexes in it.
    */
   readonly identity: () => { readonly places: readonly number[]; readonly criteria: readonly WritableJson[] };
-  /** Returns the index of the class that is the answer `true`, an option's id, or a level's index; -1 for none. */
+  /** Returns the index of an answer's class: of `true` or `false`, an option's id, or a level; -1 for none. */
   readonly classIndex: (answer: boolean | string | number) => number;
   /** Returns one score for each class. Only differences between them matter. */
   readonly classScores: (scores: readonly number[]) => readonly number[];

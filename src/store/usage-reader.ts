@@ -13,7 +13,7 @@ export interface Span {
   readonly offset_minutes: number;
 }
 
-/** The model time by nearest rank: that share of the answered requests took no longer. */
+/** Percentiles of the model's time for the answered requests, by nearest rank. */
 export interface LatencyPercentiles {
   readonly p50: number;
   readonly p90: number;

@@ -20,6 +20,6 @@ export interface UsageRow {
   readonly input_tokens: number;
   /** The cost: 0 for a failed request. */
   readonly cost_micros: number;
-  /** The time at the model, including the wait in its queue. */
+  /** The time of the model, without the wait for it (contract: `latency_ms`). */
   readonly latency_ms: number;
 }
