@@ -1,19 +1,14 @@
-import {
-  isWrittenSchema,
-  type WrittenSchema as Written,
-  withEnum,
-  withoutKeyPattern,
-} from '../questions/written-schema.ts';
+import { isJsonSchema, type JsonSchema, withEnum, withoutKeyPattern } from '../questions/json-schema.ts';
 import type { NamedSchema } from './route.ts';
 
 /**
  * Returns the schemas of `components.schemas`. Every part with a title is an entry of its own, and is
  * referenced wherever it is used. Members of a union are distinguished by the literal of their `type`.
  */
-export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<string, Written>> {
-  const components = new Map<string, Written>();
+export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<string, JsonSchema>> {
+  const components = new Map<string, JsonSchema>();
   const shared = new Map<string, string>();
-  const share = (name: string, schema: Written): void => {
+  const share = (name: string, schema: JsonSchema): void => {
     const text = JSON.stringify(schema);
     if (shared.has(name)) {
       if (shared.get(name) === text) return;
@@ -24,7 +19,7 @@ export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<st
     components.set(name, {});
     components.set(name, entriesOf(schema));
   };
-  const entriesOf = (schema: Written): Written => {
+  const entriesOf = (schema: JsonSchema): JsonSchema => {
     const written = withEnum(withoutKeyPattern(schema));
     const fields = Object.fromEntries(Object.entries(written).map(([key, value]) => [key, partOf(value)]));
     const discriminator = discriminatorOf(schema);
@@ -34,7 +29,7 @@ export function sharedSchemas(named: readonly NamedSchema[]): Readonly<Record<st
   };
   const partOf = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(partOf);
-    if (!isWrittenSchema(value)) return value;
+    if (!isJsonSchema(value)) return value;
     if (typeof value.title !== 'string') return entriesOf(value);
     share(value.title, value);
     return { $ref: referenceTo(value.title) };
@@ -52,15 +47,13 @@ export function referenceTo(name: string): string {
  * Returns the discriminator of a union; null where its members have no titles, or no literal `type` of their
  * own.
  */
-function discriminatorOf({ anyOf }: Written) {
+function discriminatorOf({ anyOf }: JsonSchema) {
   if (!Array.isArray(anyOf)) return null;
   const mapping = new Map<string, string>();
   for (const member of anyOf) {
-    const kind =
-      isWrittenSchema(member) && isWrittenSchema(member.properties) ? member.properties.type : undefined;
-    const literal = isWrittenSchema(kind) ? kind.const : undefined;
-    if (!isWrittenSchema(member) || typeof member.title !== 'string' || typeof literal !== 'string')
-      return null;
+    const kind = isJsonSchema(member) && isJsonSchema(member.properties) ? member.properties.type : undefined;
+    const literal = isJsonSchema(kind) ? kind.const : undefined;
+    if (!isJsonSchema(member) || typeof member.title !== 'string' || typeof literal !== 'string') return null;
     mapping.set(literal, referenceTo(member.title));
   }
   return mapping.size < anyOf.length ? null : { propertyName: 'type', mapping: Object.fromEntries(mapping) };

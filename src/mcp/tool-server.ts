@@ -1,12 +1,7 @@
 import { type CallToolResult, Server } from '@modelcontextprotocol/server';
 import type { TSchema } from '@sinclair/typebox';
 import { version } from '../../package.json' with { type: 'json' };
-import {
-  isWrittenSchema,
-  type WrittenSchema,
-  withEnum,
-  withoutKeyPattern,
-} from '../questions/written-schema.ts';
+import { isJsonSchema, type JsonSchema, withEnum, withoutKeyPattern } from '../questions/json-schema.ts';
 import { TOOLS } from './tools.ts';
 
 /**
@@ -43,13 +38,13 @@ export function toolServer(call: CallTool): Server {
  * Returns the schema as plain JSON Schema, without TypeBox's symbols, and in the words that every model's interface
  * takes: Gemini's refuses `const` and `patternProperties`.
  */
-function plain(schema: TSchema): WrittenSchema {
+function plain(schema: TSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema), (_, part: unknown) =>
-    isWrittenSchema(part) ? withoutConst(withEnum(withoutKeyPattern(part))) : part,
+    isJsonSchema(part) ? withoutConst(withEnum(withoutKeyPattern(part))) : part,
   );
 }
 
 /** Returns a literal as an `enum`, and any other schema as it is. */
-function withoutConst({ const: literal, ...others }: WrittenSchema): WrittenSchema {
+function withoutConst({ const: literal, ...others }: JsonSchema): JsonSchema {
   return literal === undefined ? others : { ...others, enum: [literal] };
 }

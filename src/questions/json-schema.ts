@@ -1,9 +1,9 @@
 import { ANY_TEXT } from './question-fields.ts';
 
-/** A JSON Schema in its written form, or a part of one. */
-export type WrittenSchema = Readonly<Record<string, unknown>>;
+/** A JSON Schema, or a part of one. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
 
-export function isWrittenSchema(value: unknown): value is WrittenSchema {
+export function isJsonSchema(value: unknown): value is JsonSchema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -11,9 +11,9 @@ export function isWrittenSchema(value: unknown): value is WrittenSchema {
  * Returns a part of a schema for its readers elsewhere: `AnyKey` as `additionalProperties`. Many generators and models'
  * interfaces do not know, or refuse, `patternProperties`.
  */
-export function withoutKeyPattern(schema: WrittenSchema): WrittenSchema {
+export function withoutKeyPattern(schema: JsonSchema): JsonSchema {
   const { patternProperties, ...others } = schema;
-  const values = isWrittenSchema(patternProperties) ? patternProperties[ANY_TEXT] : undefined;
+  const values = isJsonSchema(patternProperties) ? patternProperties[ANY_TEXT] : undefined;
   return values === undefined ? schema : { ...others, additionalProperties: values };
 }
 
@@ -21,7 +21,7 @@ export function withoutKeyPattern(schema: WrittenSchema): WrittenSchema {
  * Returns a union of literals of one type as an `enum`, and any other schema as it is. Of the literals, generators of
  * clients make a class each, and some of these classes then refuse all values but the first.
  */
-export function withEnum(schema: WrittenSchema): WrittenSchema {
+export function withEnum(schema: JsonSchema): JsonSchema {
   const { anyOf, ...others } = schema;
   if (!Array.isArray(anyOf)) return schema;
   const members = anyOf.filter(isLiteral);
@@ -31,6 +31,6 @@ export function withEnum(schema: WrittenSchema): WrittenSchema {
     : schema;
 }
 
-function isLiteral(value: unknown): value is WrittenSchema {
-  return isWrittenSchema(value) && (value.const !== undefined || Array.isArray(value.enum));
+function isLiteral(value: unknown): value is JsonSchema {
+  return isJsonSchema(value) && (value.const !== undefined || Array.isArray(value.enum));
 }
