@@ -6,7 +6,7 @@ export async function paymentProvider(config: PaddleConfig): Promise<PaymentProv
   const { paddleApiKey, paddleWebhookSecret, paddleProductId, paddleEnvironment } = config;
   if (paddleApiKey === undefined || paddleWebhookSecret === undefined || paddleProductId === undefined)
     return null;
-  // Loaded only here, because the SDK would slow every other command down.
+  // Loaded only here, because the schemas of its events would slow every other command down.
   const { paddleProvider } = await import('../payments/paddle.ts');
   return paddleProvider({
     api_key: paddleApiKey,

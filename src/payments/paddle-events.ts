@@ -6,9 +6,9 @@ import type { NamedOrder, PaymentEvent, PaymentReport } from './provider.ts';
 /** The only currency that credit is sold in. */
 export const PADDLE_CURRENCY = 'USD';
 
-/** Paddle's ids have about 30 characters. A longer text is not an id and must not be kept. */
 const ID_LENGTH_MAX = 100;
-const PaddleId = Type.String({ minLength: 1, maxLength: ID_LENGTH_MAX });
+/** An id of Paddle: about 30 characters. A longer text is not an id and must not be kept. */
+export const PaddleId = Type.String({ minLength: 1, maxLength: ID_LENGTH_MAX });
 
 /** Only the fields in use, so that Paddle can add or drop others without the loss of a payment. */
 const Notification = Type.Object({
@@ -145,7 +145,7 @@ function idOf(data: unknown): string | null {
 }
 
 /** Returns the value when it matches the schema, else null. */
-function read<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> | null {
+export function read<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> | null {
   return Value.Check(schema, value) ? value : null;
 }
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { Paddle } from '@paddle/paddle-node-sdk';
 import { eq } from 'drizzle-orm';
 import fc from 'fast-check';
 import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
@@ -370,12 +369,11 @@ test('whatever the order and number of deliveries, the outcome is that of one de
   );
 });
 
-describe('a checkout, through the real SDK to a server that answers like Paddle', () => {
-  function withPaddle(answer: (request: Request) => Response | Promise<Response>) {
+describe('a checkout, over HTTP to a server that answers like Paddle', () => {
+  function withPaddle(answer: (request: Request) => Response | Promise<Response>, timeout_ms = 15_000) {
     const server = Bun.serve({ port: 0, hostname: '127.0.0.1', reusePort: false, fetch: answer });
-    // @ts-expect-error: the SDK takes a base address in the place of an environment, but its types do not say so.
-    const client = new Paddle(SETTINGS.api_key, { environment: server.url.origin });
-    return { provider: paddleProvider(SETTINGS, client), stop: () => server.stop(true) };
+    const api = { address: server.url.origin, timeout_ms };
+    return { provider: paddleProvider(SETTINGS, api), stop: () => server.stop(true) };
   }
 
   test('asks for the amount in US dollars with tax on top and gives the link to pay', async () => {
@@ -403,7 +401,7 @@ describe('a checkout, through the real SDK to a server that answers like Paddle'
     expect(requests).toMatchObject([
       {
         path: 'POST /transactions',
-        authorization: 'bearer pdl_test',
+        authorization: 'Bearer pdl_test',
         body: {
           currency_code: 'USD',
           collection_mode: 'automatic',
@@ -443,6 +441,7 @@ describe('a checkout, through the real SDK to a server that answers like Paddle'
       /set a default payment link/,
     ],
     ['no JSON', () => new Response('<html>', { status: 502 }), /did not answer, or not as its API does/],
+    ['no transaction', () => Response.json({ data: [] }), /did not answer, or not as its API does/],
   ] as const) {
     test(`is refused when Paddle answers with ${name}, which the log tells and the customer is not told`, async () => {
       const paddle = withPaddle(answer);
@@ -460,4 +459,17 @@ describe('a checkout, through the real SDK to a server that answers like Paddle'
       expect(books.db.select().from(payments).all()).toHaveLength(1);
     });
   }
+
+  test('ends its request where Paddle does not answer in time, so that nothing waits for it', async () => {
+    const ended = Promise.withResolvers<void>();
+    const paddle = withPaddle(({ signal }) => {
+      signal.addEventListener('abort', () => ended.resolve());
+      return new Promise(() => {});
+    }, 100);
+    const given = { organization_id: books.organization_id, amount_micros: 5 * DOLLAR };
+    const refused = await rejection(startTopUp(books.context, OPERATOR, paddle.provider, given));
+    expect(refused).toMatchObject({ code: 'payment_provider_failed' });
+    await ended.promise;
+    await paddle.stop();
+  });
 });

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { Paddle } from '@paddle/paddle-node-sdk';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import type { Role } from '../../../src/contract/roles.ts';
@@ -326,9 +325,8 @@ describe.skipIf(windowed === null)('the page of billing, with a provider', () =>
         return Response.json({ data: { id: 'txn_9', items: [], payments: [], checkout } });
       },
     });
-    // @ts-expect-error: the SDK takes a base address in the place of an environment, but its types do not say so.
-    const client = new Paddle(SETTINGS.api_key, { environment: paddle.url.origin });
-    const made = await startTestConsole({ payment_provider: paddleProvider(SETTINGS, client) });
+    const api = { address: paddle.url.origin, timeout_ms: 15_000 };
+    const made = await startTestConsole({ payment_provider: paddleProvider(SETTINGS, api) });
     const browser = await ConsoleBrowser.open(windowed ?? '', { keeps_pages: true });
     try {
       const ada = await addPerson(made, { email: 'ada@example.com' });
