@@ -49,7 +49,9 @@ export function alertSentence(alert: AlertFacts, { money, day }: AlertFormats, n
   const limit = money(alert.limit_micros ?? 0);
   switch (alert.kind) {
     case 'credit_low':
-      return `${amount} is left. Add credit before it runs out: requests are refused without it.`;
+      return (alert.amount_micros ?? 0) > 0
+        ? `${amount} is left. Add credit before it runs out: requests are refused without it.`
+        : `The balance is ${amount}. Requests are refused until somebody adds credit.`;
     case 'spend_limit_near':
     case 'key_spend_limit_near':
       return `${name} has spent ${amount} of its ${limit} this month.`;
@@ -57,6 +59,7 @@ export function alertSentence(alert: AlertFacts, { money, day }: AlertFormats, n
     case 'key_spend_limit_reached':
       return `${name} has spent ${amount} of its ${limit} this month. Requests that cost more than the rest are refused until the month ends or you raise the limit.`;
     case 'tier_changed':
+      if (alert.to_tier === 0) return `You moved down from Tier ${alert.from_tier}. The API opens in Tier 1.`;
       return (alert.to_tier ?? 0) > (alert.from_tier ?? 0)
         ? `You moved up from Tier ${alert.from_tier}, and your limits are higher.`
         : `You moved down from Tier ${alert.from_tier}, and your limits are lower.`;
