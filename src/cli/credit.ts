@@ -2,14 +2,20 @@ import type { Command } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
 import { PADDLE_SETTINGS, type PaddleConfig } from '../config/settings.ts';
 import { formatDollars } from '../contract/money.ts';
-import { confirmManualPayment, listPendingPayments, refundByHand, startTopUp } from '../payments/credit.ts';
+import {
+  cancelTopUp,
+  confirmManualPayment,
+  listPendingPayments,
+  refundByHand,
+  startTopUp,
+} from '../payments/credit.ts';
 import { creditHistory, type HistoryEntry } from '../payments/history.ts';
 import { listOrganizationEvents, listPaymentEvents } from '../payments/list-events.ts';
 import { manualProvider } from '../payments/manual.ts';
 import { assignPaymentEvent, dismissPaymentEvent } from '../payments/resolve-event.ts';
 import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
 import { addSettings } from './command-settings.ts';
-import { organizationId } from './lookup.ts';
+import { organizationId, payingOrganizationId } from './lookup.ts';
 import { addEntry, type EntryOptions, withEntry } from './money-entry.ts';
 import { creditText } from './organizations.ts';
 import { formatTime, printJson, printLine, printRows, printTable } from './output.ts';
@@ -51,6 +57,7 @@ export function registerCredit(program: Command): void {
   registerHistory(parent);
   registerPending(parent);
   registerConfirm(parent);
+  registerCancel(parent);
   registerEvents(parent);
   registerAssign(parent);
   registerDismiss(parent);
@@ -172,6 +179,25 @@ function registerConfirm(parent: Command): void {
       );
       if (options.json) printJson(payment);
       else printLine(`$${formatDollars(payment.amount_micros)} were added to ${payment.organization_id}.`);
+    });
+}
+
+function registerCancel(parent: Command): void {
+  jsonCommand(parent, {
+    usage: 'cancel',
+    description:
+      'cancel a pending top-up that is not paid, or not with that amount: it cannot be confirmed afterwards; a checkout that is paid nevertheless becomes credit',
+    example: 'tds credit cancel pay_0123456789abcdefghijklmn',
+  })
+    .argument('<payment>', 'id')
+    .action(async (payment_id: string, options: JsonOptions) => {
+      const canceled = await withData(options, async (context) => {
+        const organization_id = await payingOrganizationId(context, payment_id);
+        await cancelTopUp(context, OPERATOR, { organization_id, payment_id });
+        return { payment_id, organization_id };
+      });
+      if (options.json) printJson(canceled);
+      else printLine(`The top-up ${payment_id} of ${canceled.organization_id} is canceled.`);
     });
 }
 

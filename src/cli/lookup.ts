@@ -90,3 +90,13 @@ export async function keyId(
     await keys.activeKeysNamed(text, organization_id, NAMED_MAX),
   );
 }
+
+/** Returns the id of the organization of a payment. Rejects with `not_found`. */
+export async function payingOrganizationId(
+  { store: { payments } }: StoreContext,
+  payment_id: string,
+): Promise<string> {
+  const payment = await payments.findPayment(payment_id);
+  if (payment === undefined) throw new AccountError('not_found', `There is no payment ${payment_id}.`);
+  return payment.organization_id;
+}

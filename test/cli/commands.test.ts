@@ -258,6 +258,24 @@ describe('the words of the command line', () => {
     expect(await run('credit', 'refund', 'Entries', '25', '--entry', 'pay_1')).toMatchObject({ code: 2 });
   });
 
+  test('credit checkout, confirm and cancel: a top-up by hand is paid, or is not waited for any more', async () => {
+    const organization_id = textField(await json('org', 'create', 'Checkouts'), 'id');
+    const start = async () => textField(await json('credit', 'checkout', 'Checkouts', '25'), 'payment_id');
+    const [paid, unpaid] = [await start(), await start()];
+    expect(await json('credit', 'confirm', paid)).toMatchObject({ id: paid, status: 'completed' });
+    expect(await json('credit', 'cancel', unpaid)).toEqual({ payment_id: unpaid, organization_id });
+    expect(await json('credit', 'pending')).toEqual([]);
+    for (const words of ['cancel', 'confirm']) {
+      expect(await run('credit', words, unpaid)).toMatchObject({
+        code: 1,
+        stderr: 'tds: The payment is already completed or canceled.\n',
+      });
+    }
+    expect(await json('org', 'list')).toContainEqual(
+      expect.objectContaining({ id: organization_id, credit_micros: 25_000_000 }),
+    );
+  });
+
   test('credit events, assign and dismiss', async () => {
     const organization_id = textField(await json('org', 'create', 'Events'), 'id');
     const [first = '', second = ''] = ['txn_1', 'txn_2'].map((id) =>
@@ -927,6 +945,7 @@ describe('failures are one sentence on standard error', () => {
       /from 0 to 5/,
     ],
     ['no such payment', ['credit', 'confirm', 'pay_none', '--data', data], 1, /no such manual payment/],
+    ['no such top-up', ['credit', 'cancel', 'pay_none', '--data', data], 1, /no payment pay_none/],
     ['an unknown command', ['organization'], 2, /unknown command/],
     ['an unknown option', ['org', 'list', '--jsn'], 2, /unknown option/],
     ['a missing argument', ['org', 'create'], 2, /missing required argument/],
