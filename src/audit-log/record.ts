@@ -28,9 +28,7 @@ export async function recordAct(
   actor: Actor,
   { action, organization_id, object_id, detail = {} }: Act,
 ): Promise<void> {
-  if (actor.kind === 'user' && organization_id !== null) {
-    await requireChangesLeft({ audit_log }, { action, organization_id, now_ms: clock.now_ms() });
-  }
+  await requireChangesLeft({ audit_log }, actor, { action, organization_id, now_ms: clock.now_ms() });
   await audit_log.insertEntry({
     organization_id,
     user_id: actor.user_id,

@@ -7,6 +7,7 @@ import { recalculateTier } from '../accounts/tier-changes.ts';
 import { inTransaction, type Transaction } from '../accounts/transaction.ts';
 import { raiseAlert } from '../alerts/raise.ts';
 import type { AuditLogAction } from '../audit-log/actions.ts';
+import { requireChangesLeft } from '../audit-log/changes-left.ts';
 import { recordAct } from '../audit-log/record.ts';
 import { CENT_MICROS, formatDollars } from '../contract/money.ts';
 import { TIERS, TOP_UP_MIN_MICROS, tierInForce } from '../contract/tiers.ts';
@@ -84,7 +85,8 @@ export interface StartedTopUp {
  * Opens a checkout for a top-up within the tier's range (owners, admins and billing members), and stores a
  * pending payment. Credit is added when the provider, or for `manual` the operator, confirms the payment. The
  * provider is called outside of any transaction. Rejects with `not_found`, `permission_denied`,
- * `top_up_out_of_range`, `invalid_amount`, `too_many_pending_top_ups`, `payment_provider_failed`.
+ * `top_up_out_of_range`, `invalid_amount`, `too_many_pending_top_ups`, `too_many_changes`,
+ * `payment_provider_failed`.
  */
 export async function startTopUp(
   context: AccountContext,
@@ -99,6 +101,8 @@ export async function startTopUp(
   requireInRange(context, await readOrganization(store, organization_id), amount_micros);
   requireWholeCents(amount_micros);
   await requireFewPending(store, organization_id);
+  const act = { action: 'top_up.start', organization_id } as const;
+  await requireChangesLeft(store, actor, { ...act, now_ms: clock.now_ms() });
   const payment_id = identifiers.id('payment');
   const checkout = await provider
     .createCheckout({ payment_id, organization_id, amount_micros })
@@ -111,8 +115,7 @@ export async function startTopUp(
     // Other top-ups may have started during the call to the provider.
     await requireFewPending(records, organization_id);
     await recordAct(records, context, actor, {
-      action: 'top_up.start',
-      organization_id,
+      ...act,
       object_id: payment_id,
       detail: { amount_micros, provider: provider.name },
     });

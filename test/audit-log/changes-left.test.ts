@@ -7,6 +7,7 @@ import { signUp } from '../../src/accounts/users.ts';
 import { CHANGES_PER_DAY } from '../../src/audit-log/changes-left.ts';
 import { cancelTopUp, startTopUp } from '../../src/payments/credit.ts';
 import { manualProvider } from '../../src/payments/manual.ts';
+import type { Order } from '../../src/payments/provider.ts';
 import { TestClock, temporaryDatabase } from '../accounts/support.ts';
 import { contextOn } from '../support/context.ts';
 
@@ -50,6 +51,27 @@ test('members of an organization change so much a day, and can always take away,
     },
   );
   await expect(rename()).rejects.toEqual(refused);
+  // Nobody asks a provider for more checkouts than can be kept.
+  const checkouts = { asked: 0, kept: 0 };
+  const provider = {
+    ...manualProvider,
+    createCheckout: (order: Order) => {
+      checkouts.asked += 1;
+      return manualProvider.createCheckout(order);
+    },
+  };
+  const startOne = () => startTopUp(context, actor, provider, { organization_id, amount_micros: 5_000_000 });
+  let started = await startOne();
+  await expect(
+    (async () => {
+      for (;;) {
+        checkouts.kept += 1;
+        await cancelTopUp(context, actor, { organization_id, payment_id: started.payment_id });
+        started = await startOne();
+      }
+    })(),
+  ).rejects.toEqual(refused);
+  expect(checkouts.asked).toBe(checkouts.kept);
   clock.advance(86_400_000);
   await rename();
   remove();
