@@ -217,6 +217,10 @@ export async function enterCreditByHand(
   const organization = await readOrganization(transaction.records, organization_id);
   if (await isEntered(transaction.records, given, 'top_up')) return organization;
   if (given.within_range === true) requireInRange(transaction, organization, amount_micros);
+  // Beyond this, balances would be rounded when they are read.
+  if (!Number.isSafeInteger(organization.paid_micros + amount_micros)) {
+    throw new AccountError('invalid_amount', 'With that, more would be paid than can be counted.');
+  }
   await settleByHand(transaction, actor, given, 'top_up');
   return await readOrganization(transaction.records, organization_id);
 }

@@ -201,6 +201,14 @@ describe('top-ups', () => {
     await expect(topUp(OPERATOR, 5_001 * DOLLAR)).rejects.toMatchObject({ code: 'top_up_out_of_range' });
   });
 
+  test('by hand end where a sum would be rounded, so that every balance is exact', async () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    expect(await credit(most - 5)).toMatchObject({ credit_micros: most - 5 });
+    await spend(books, 9);
+    await expect(credit(6)).rejects.toMatchObject({ code: 'invalid_amount' });
+    expect(await credit(5)).toMatchObject({ paid_micros: most, credit_micros: most - 9 });
+  });
+
   test('by hand keep to the range where that is asked for, the dedicated one too', async () => {
     const { organization_id } = books;
     const enter = (amount_micros: number) =>
