@@ -91,6 +91,10 @@ const ROUTES: Readonly<Record<string, Tried>> = {
     method: 'POST',
     path: async () => `/organizations/${account.organization_id}/payments/${await pendingPayment()}/confirm`,
   },
+  'cancel a top-up': {
+    method: 'POST',
+    path: async () => `/organizations/${account.organization_id}/payments/${await pendingPayment()}/cancel`,
+  },
   'set limits': { method: 'PATCH', path: inOrganization('/limits'), body: { requests_per_minute: 77 } },
   'invite an owner': {
     method: 'POST',
@@ -323,6 +327,17 @@ describe('an organization', () => {
     expect((await confirm(organization_id)).status).toBe(200);
     expect(await codeOf(await confirm(organization_id))).toEqual([409, 'payment_settled']);
     expect(await overviewOf(organization_id)).toMatchObject({ credit_micros: 10_000_000, pending: [] });
+  });
+
+  test('has a top-up that nobody pays canceled, which is not confirmed then', async () => {
+    const { organization_id } = await addAccount(made.service, { credit_dollars: 5 });
+    const payment_id = await pendingPayment(organization_id);
+    const settle = (owner: string, how: string) =>
+      people.operator.ask(`${API}/organizations/${owner}/payments/${payment_id}/${how}`, { method: 'POST' });
+    expect(await codeOf(await settle(account.organization_id, 'cancel'))).toEqual([404, 'not_found']);
+    expect((await settle(organization_id, 'cancel')).status).toBe(200);
+    expect(await codeOf(await settle(organization_id, 'confirm'))).toEqual([409, 'payment_settled']);
+    expect(await overviewOf(organization_id)).toMatchObject({ credit_micros: 5_000_000, pending: [] });
   });
 
   test('takes limits one by one, and gives the tier its own back', async () => {

@@ -440,6 +440,7 @@ const ROWS: readonly Row[] = [
     given: () => ({ body: { entry_id: newEntryId(), amount_micros: 1_000_000 } }),
   },
   { route: `POST /operator${IN}/payments/:payment_id/confirm`, may: OPERATORS },
+  { route: `POST /operator${IN}/payments/:payment_id/cancel`, may: OPERATORS },
   { route: `PATCH /operator${IN}/limits`, may: OPERATORS, given: () => ({ body: { minimum_tier: 1 } }) },
   {
     route: `POST /operator${IN}/owner`,

@@ -225,6 +225,9 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     await press(page, 'Take back $7.50');
     await tile(page, 'Credit').getByText('$30.00').waitFor();
 
+    await press(page, 'Cancel the top-up of $20.00');
+    await dialog(page).getByText('If another amount has arrived').waitFor();
+    await press(page, 'Cancel');
     await press(page, 'Confirm the payment of $20.00');
     await press(page, 'Confirm $20.00');
     await tile(page, 'Credit').getByText('$50.00').waitFor();

@@ -1,15 +1,17 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { AccountError } from '../../../access/account-error.ts';
-import { confirmManualPayment, creditByHand, refundByHand } from '../../../payments/credit.ts';
+import { cancelTopUp, confirmManualPayment, creditByHand, refundByHand } from '../../../payments/credit.ts';
 import { PaymentAnswer, shownPayment } from '../billing.ts';
-import { answerOf, EntryId, Id, Micros, OrganizationParams } from '../schemas.ts';
+import { answerOf, Done, done, EntryId, Id, Micros, OrganizationParams } from '../schemas.ts';
 import type { ConsoleServices } from '../services.ts';
 import { operatorOnly } from './operator-only.ts';
 
 const Balance = answerOf({ credit_micros: Micros, tier: Type.Integer() });
 
-/** Returns the routes of an organization's credit: given by hand, refunded by hand, and confirmed by hand as paid. */
+const PaymentParams = Type.Object({ organization_id: Id, payment_id: Id });
+
+/** Returns the routes of an organization's credit: given and refunded by hand, and top-ups confirmed or canceled by hand. */
 export function organizationCreditRoutes(services: ConsoleServices) {
   return new Elysia()
     .use(operatorOnly(services))
@@ -53,6 +55,11 @@ export function organizationCreditRoutes(services: ConsoleServices) {
         const confirmed = await confirmManualPayment(services, operator, payment_id);
         return shownPayment(confirmed);
       },
-      { params: Type.Object({ organization_id: Id, payment_id: Id }), response: PaymentAnswer },
+      { params: PaymentParams, response: PaymentAnswer },
+    )
+    .post(
+      '/:organization_id/payments/:payment_id/cancel',
+      ({ operator, params }) => done(cancelTopUp(services, operator, params)),
+      { params: PaymentParams, response: Done },
     );
 }

@@ -16,8 +16,9 @@ type Payment = WholeOrganization['pending'][number];
 
 /** The payments that wait for their confirmation. */
 export function PendingPayments({ organization, onChange }: OrganizationProps) {
-  const [payment, setPayment] = useState<Payment>();
-  const amount = formatMoney(payment?.amount_micros ?? 0);
+  const [confirming, setConfirming] = useState<Payment>();
+  const [canceling, setCanceling] = useState<Payment>();
+  const amount = formatMoney(confirming?.amount_micros ?? 0);
   return (
     <>
       <Table
@@ -33,16 +34,13 @@ export function PendingPayments({ organization, onChange }: OrganizationProps) {
           { title: 'Amount', is_at_end: true, cell: ({ amount_micros }) => formatMoney(amount_micros) },
           {
             ...ACTIONS,
-            cell: (one) =>
-              one.provider === MANUAL && (
-                <Button
-                  size="small"
-                  label={`Confirm the payment of ${formatMoney(one.amount_micros)}`}
-                  onClick={() => setPayment(one)}
-                >
-                  Confirm…
-                </Button>
-              ),
+            cell: (payment) => (
+              <Actions
+                payment={payment}
+                onConfirm={() => setConfirming(payment)}
+                onCancel={() => setCanceling(payment)}
+              />
+            ),
           },
         ]}
       />
@@ -50,12 +48,12 @@ export function PendingPayments({ organization, onChange }: OrganizationProps) {
         title={`Confirm ${amount}?`}
         action={`Confirm ${amount}`}
         is_dangerous={false}
-        is_open={payment !== undefined}
-        onClose={() => setPayment(undefined)}
+        is_open={confirming !== undefined}
+        onClose={() => setConfirming(undefined)}
         onConfirm={async () => {
-          if (payment === undefined) return;
+          if (confirming === undefined) return;
           const route = api.operator.organizations({ organization_id: organization.id });
-          await call(route.payments({ payment_id: payment.id }).confirm.post());
+          await call(route.payments({ payment_id: confirming.id }).confirm.post());
           await onChange();
           showToast(
             <>
@@ -72,6 +70,67 @@ export function PendingPayments({ organization, onChange }: OrganizationProps) {
           gets {amount} of credit.
         </p>
       </ConfirmDialog>
+      <CancelDialog
+        organization={organization}
+        payment={canceling}
+        onChange={onChange}
+        onClose={() => setCanceling(undefined)}
+      />
     </>
+  );
+}
+
+/** The operator's actions on a payment: none on a refund, or on one that is taken back. */
+function Actions({
+  payment: { kind, is_reversal, provider, amount_micros },
+  onConfirm,
+  onCancel,
+}: {
+  readonly payment: Payment;
+  readonly onConfirm: () => void;
+  readonly onCancel: () => void;
+}) {
+  if (kind !== 'top_up' || is_reversal) return null;
+  const amount = formatMoney(amount_micros);
+  return (
+    <span class="row">
+      {provider === MANUAL && (
+        <Button size="small" label={`Confirm the payment of ${amount}`} onClick={onConfirm}>
+          Confirm…
+        </Button>
+      )}
+      <Button size="small" label={`Cancel the top-up of ${amount}`} onClick={onCancel}>
+        Cancel…
+      </Button>
+    </span>
+  );
+}
+
+function CancelDialog({
+  organization: { id },
+  payment,
+  onChange,
+  onClose,
+}: OrganizationProps & { readonly payment: Payment | undefined; readonly onClose: () => void }) {
+  return (
+    <ConfirmDialog
+      title="Cancel this top-up?"
+      action="Cancel top-up"
+      is_open={payment !== undefined}
+      onClose={onClose}
+      onConfirm={async () => {
+        if (payment === undefined) return;
+        const { payments } = api.operator.organizations({ organization_id: id });
+        await call(payments({ payment_id: payment.id }).cancel.post());
+        await onChange();
+        showToast('The top-up is canceled.');
+      }}
+    >
+      <p>
+        {payment?.provider === MANUAL
+          ? 'It cannot be confirmed afterwards. If another amount has arrived, give that as credit.'
+          : 'A checkout that is still open can be paid nevertheless; the credit comes then.'}
+      </p>
+    </ConfirmDialog>
   );
 }
