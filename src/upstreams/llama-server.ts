@@ -5,6 +5,7 @@ import {
   OTHER_VOCABULARY,
   onlyItem,
   requirePromptRead,
+  requireSum,
   type TokenAnswer,
   type TokenProtocol,
   type TokenQuestion,
@@ -14,6 +15,9 @@ import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 
 /** The logarithm of the smallest 32-bit number above 0, an upper bound for a probability that is 0 there. */
 const SMALLEST_LOG = Math.log(2 ** -149);
+
+/** The tolerance for the sum of the probabilities, which are added up in 32 bits. */
+const TOLERANCE = 1e-3;
 
 /**
  * llama.cpp's own `/completion`. Its `n_probs` most likely tokens may lack the wanted ones, so the wanted
@@ -65,6 +69,7 @@ function read(text: string, question: TokenQuestion): TokenAnswer {
   const found = new Map(likeliest.map((entry) => entryOf(entry, words)));
   // All tokens in the list are wanted ones; a missing one has a probability of 0 in 32 bits.
   if (found.size !== likeliest.length) throw new WrongAnswer(NOT_THE_WANTED);
+  requireSum(found.values(), 1 - TOLERANCE, 1 + TOLERANCE);
   return { logits: logitsInOrder(question, found, SMALLEST_LOG), fingerprint: '' };
 }
 

@@ -6,6 +6,7 @@ import {
   OTHER_VOCABULARY,
   onlyItem,
   requirePromptRead,
+  requireSum,
   type TokenAnswer,
   type TokenProtocol,
   type TokenQuestion,
@@ -15,6 +16,9 @@ import { parsedAnswer, WrongAnswer } from './wrong-answer.ts';
 
 /** The name of a token in the response to a request by ids. */
 const TOKEN_ID = /^token_id:(\d{1,9})$/;
+
+/** The most that rounding adds to a sum of probabilities. */
+const TOLERANCE = 1e-2;
 
 /**
  * `/v1/completions` of vLLM and SGLang. vLLM 0.26 and later return the tokens of `logprob_token_ids`,
@@ -73,7 +77,10 @@ function read(text: string, question: TokenQuestion): TokenAnswer {
   const found = new Map(
     likeliest.names.map((name, index) => [idNamed(name, question), logprobOf(likeliest.values[index])]),
   );
-  return { logits: logitsInOrder(question, found), fingerprint: fingerprintIn(answer) };
+  const logits = logitsInOrder(question, found);
+  // Before the bias they may be tiny. vLLM writes -9999 for a probability of 0, which all of them cannot have.
+  requireSum(logits, Number.MIN_VALUE, 1 + TOLERANCE);
+  return { logits, fingerprint: fingerprintIn(answer) };
 }
 
 function idNamed(name: string, { wanted, by_word }: TokenQuestion): number {

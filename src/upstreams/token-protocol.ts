@@ -60,6 +60,16 @@ export function requirePromptRead(tokens: JsonValue | undefined, { prompt }: Tok
   throw new WrongAnswer('It has read another number of tokens than it was sent.');
 }
 
+/**
+ * Throws `WrongAnswer` unless the probabilities, of which these are the logarithms, have a sum of that range.
+ * Each alone may be right in a list that was cut, or in one of other numbers.
+ */
+export function requireSum(logarithms: Iterable<number>, least: number, most: number): void {
+  let sum = 0;
+  for (const logarithm of logarithms) sum += Math.exp(logarithm);
+  if (!(sum >= least && sum <= most)) throw new WrongAnswer('The probabilities have no possible sum.');
+}
+
 /** Returns the logits in the order of the wanted tokens. Throws `WrongAnswer`. */
 export function logitsInOrder(
   { wanted }: TokenQuestion,

@@ -106,6 +106,9 @@ describe('llama-server', () => {
       changed((other) => (other.completion_probabilities[0].top_probs[0].prob = 1.1)),
       changed((other) => (other.completion_probabilities[0].top_probs[0].prob = null)),
       changed((other) => (other.completion_probabilities[0].top_probs[2].token = 'SECRET')),
+      // A list that something in between has cut, and numbers that are no shares of one.
+      changed((other) => other.completion_probabilities[0].top_probs.splice(1)),
+      changed((other) => (other.completion_probabilities[0].top_probs[1].prob = 0.9)),
       changed((other) => other.completion_probabilities.push(other.completion_probabilities[0])),
       // Without "post_sampling_probs", which older ones do not know.
       LLAMA_SERVER_ANSWER.replace('top_probs', 'top_logprobs'),
@@ -246,6 +249,10 @@ describe('openai', () => {
       answered([{ ' Yes': -0.1, Yes: -2.3 }]),
       answered([{ 'token_id:7566': -0.1, 'token_id:2360': null }]),
       answered([{ 'token_id:7566': 0.1, 'token_id:2360': -2.3 }]),
+      answered([{ 'token_id:7566': -0.1, 'token_id:2360': -0.2 }]),
+      answered([{ 'token_id:7566': 0, 'token_id:2360': 0 }]),
+      // As vLLM writes probabilities of 0, which leave nothing to compare.
+      answered([{ 'token_id:7566': -9999, 'token_id:2360': -9999 }]),
       answered([null]),
       answered(undefined),
       JSON.stringify({ ...JSON.parse(VLLM_ANSWER), choices: [] }),
