@@ -1,4 +1,5 @@
 import { systemErrorCode } from '../errors/system-error-code.ts';
+import { CallSlots } from './call-slots.ts';
 import type { Credentials } from './credentials.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
@@ -9,6 +10,12 @@ const ERROR_BYTES_MAX = 16_384;
 /** The longest rest that an upstream may ask for. */
 const RETRY_AFTER_MAX_S = 60;
 
+/**
+ * The slots of all pools. Bun has at most 256 requests of a process under way, and all others wait, whatever
+ * their host.
+ */
+const SLOTS = new CallSlots(256);
+
 export interface HttpCall {
   /** The member's address, as in messages. */
   readonly address: string;
@@ -17,7 +24,9 @@ export interface HttpCall {
   /** JSON; null for a GET. */
   readonly body: string | null;
   readonly credentials: Credentials;
-  /** The limit from the call to the end of the answer. */
+  /** True for a client's question, which waits where too many others to this member are under way. */
+  readonly needs_slot: boolean;
+  /** The limit from the call to the end of the answer, with the wait for a slot. */
   readonly timeout_ms: number;
   readonly signal: AbortSignal;
 }
@@ -33,6 +42,7 @@ export async function callUpstream(call: HttpCall): Promise<string> {
   const given_up = AbortSignal.any([signal, late.signal]);
   let has_begun = false;
   try {
+    using _slot = call.needs_slot ? await SLOTS.take(address, given_up) : null;
     const response = await send(call, given_up);
     if (!response.ok) throw await refusalOf(address, response);
     has_begun = true;

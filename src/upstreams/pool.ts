@@ -12,7 +12,7 @@ import { unlessAborted } from '../time/pause.ts';
 import type { Schedule } from '../time/schedule.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { CredentialFiles, type Credentials } from './credentials.ts';
-import { callUpstream } from './http-call.ts';
+import { callUpstream, type HttpCall } from './http-call.ts';
 import { NO_FACTS, type ServerFacts, serverFacts } from './server-facts.ts';
 import { MODELS_PATH } from './systemone.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
@@ -231,7 +231,8 @@ export class Pool {
       // A trial that begins meanwhile forgets them, and may ask another process.
       const { facts } = member;
       try {
-        const answer = await this.#askMember(member, call, member.answer_ms, signal);
+        const limits = { timeout_ms: member.answer_ms, needs_slot: true };
+        const answer = await this.#askMember(member, call, limits, signal);
         member.breaker.succeeded();
         return { answer, member, facts };
       } catch (error) {
@@ -326,7 +327,7 @@ export class Pool {
   async #askMember<Answer>(
     member: Member,
     { path, body, read }: PoolCall<Answer>,
-    timeout_ms: number,
+    limits: Pick<HttpCall, 'timeout_ms' | 'needs_slot'>,
     signal: AbortSignal,
   ): Promise<Answer> {
     const { address, credentials } = member;
@@ -337,7 +338,7 @@ export class Pool {
           path,
           body: body(),
           credentials,
-          timeout_ms,
+          ...limits,
           signal,
         }),
       );
@@ -432,7 +433,9 @@ export class Pool {
     // The process may not be the one that gave those facts.
     member.facts = null;
     try {
-      await this.#askMember(member, call, this.#options.trial_ms, this.#closed.signal);
+      // Calls that are never answered must not keep the probe away.
+      const limits = { timeout_ms: this.#options.trial_ms, needs_slot: false };
+      await this.#askMember(member, call, limits, this.#closed.signal);
     } catch (error) {
       throw error instanceof UpstreamFailed ? explained(error, trial, member) : error;
     }
@@ -479,6 +482,7 @@ export class Pool {
         path: MODELS_PATH,
         body: null,
         credentials,
+        needs_slot: false,
         timeout_ms: CHECK_TIMEOUT_MS,
         signal,
       });

@@ -214,6 +214,20 @@ describe('a pool', () => {
     }
   });
 
+  test('keeps room for the calls of all other pools while a member does not answer', async () => {
+    const [mute, well] = [await member(), await member()];
+    const stuck = world([mute], {}, 600_000);
+    await stuck.ask();
+    mute.behaviour = hanging;
+    const calls = Array.from({ length: 300 }, () => stuck.ask().catch((error: unknown) => error));
+    await until(() => asked(mute) > 100);
+    expect((await world([well]).ask()).input_tokens).toBe(7);
+    // The rest waits for its turn.
+    expect(asked(mute)).toBeLessThan(200);
+    await stuck.model.close();
+    for (const error of await Promise.all(calls)) expect(error).toBeInstanceOf(ModelUnavailable);
+  });
+
   test('reads no answer to its end that is longer than any can be', async () => {
     const one = await member();
     const { ask, failing } = world([one]);
