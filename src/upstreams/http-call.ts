@@ -55,9 +55,11 @@ export async function callUpstream(call: HttpCall): Promise<string> {
       throw new UpstreamFailed(has_begun ? 'bad_answer' : 'timed_out', message);
     }
     const code = systemErrorCode(error) ?? 'no code';
-    throw has_begun
-      ? new UpstreamFailed('bad_answer', `The answer of ${address} broke off (${code}).`)
-      : new UpstreamFailed('unreachable', `${address} cannot be reached (${code}).`);
+    if (has_begun) throw new UpstreamFailed('bad_answer', `The answer of ${address} broke off (${code}).`);
+    throw new UpstreamFailed(
+      code === 'ECONNRESET' ? 'cut_off' : 'unreachable',
+      `${address} cannot be reached (${code}).`,
+    );
   } finally {
     clearTimeout(timer);
   }

@@ -101,7 +101,7 @@ interface Member extends AskedMember {
  * busy.
  */
 const OUTSTANDING_TOKENS_MAX = 16_384;
-/** The most members that are asked for one answer. */
+/** The most calls for one answer. */
 const ATTEMPTS_MAX = 2;
 /** The interval at which due trials and checks are started. */
 const LOOK_MS = 1_000;
@@ -120,7 +120,8 @@ const NO_LIST: readonly (number | null)[] = [404, 405, 501];
 
 /**
  * The servers of one model. Calls go to members that passed a trial: each to the one with the fewest
- * outstanding tokens for its weight. A call without any answer is repeated at another member, once.
+ * outstanding tokens for its weight. A call without any answer is repeated at another member, once; at the same
+ * one where there is no other and the connection ended.
  */
 export class Pool {
   readonly #settings: UpstreamPool;
@@ -225,7 +226,7 @@ export class Pool {
     preferred?: AskedMember,
   ): Promise<Answered<Answer>> {
     const tried = new Set<Member>();
-    for (;;) {
+    for (let attempt = 1; ; attempt++) {
       const member = await this.#takeMember(call.tokens, tried, signal, preferred);
       member.requests += 1;
       // A trial that begins meanwhile forgets them, and may ask another process.
@@ -240,8 +241,10 @@ export class Pool {
         if (signal.aborted || !(error instanceof UpstreamFailed)) throw error;
         this.#noteFailure(member, error);
         tried.add(member);
-        const has_next = this.#members.some((other) => !tried.has(other) && this.#isUsable(other));
-        if (!error.is_unanswered || tried.size === ATTEMPTS_MAX || !has_next) throw error;
+        const hasNext = () => this.#members.some((other) => !tried.has(other) && this.#isUsable(other));
+        // Servers end idle connections, also in the moment of a call: that alone says nothing about the member.
+        if (error.failure === 'cut_off' && !hasNext()) tried.delete(member);
+        if (!error.is_unanswered || attempt === ATTEMPTS_MAX || !hasNext()) throw error;
         if (error.is_fault) this.#options.onProblem(error);
       } finally {
         member.outstanding_tokens -= call.tokens;

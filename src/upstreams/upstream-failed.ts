@@ -1,7 +1,9 @@
 /** The kind of an upstream's failure. */
 export type UpstreamFailure =
-  /** No connection, or it ended before an answer began. */
+  /** No connection. */
   | 'unreachable'
+  /** The connection ended before an answer began. */
+  | 'cut_off'
   /** No answer began in time. */
   | 'timed_out'
   /** It is overloaded, or its limits are reached. */

@@ -11,6 +11,7 @@ import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import {
   answering,
+  type Behaviour,
   echoing,
   halfAnswering,
   hanging,
@@ -193,6 +194,24 @@ describe('a pool', () => {
       expect(problems).toHaveLength(1);
       expect(problems[0]).toBeInstanceOf(UpstreamFailed);
     }
+  });
+
+  test('asks the only member a second time when it ends an idle connection in the moment of a call', async () => {
+    const one = await member();
+    const { ask, failing, model } = world([one]);
+    await ask();
+    const ending: Behaviour = (_received, response) => void response.destroy();
+    one.behaviour = (...request) => {
+      one.behaviour = answering(200, YES);
+      return ending(...request);
+    };
+    expect((await ask()).input_tokens).toBe(7);
+    expect(asked(one)).toBe(3);
+    expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 1 }]);
+    // Once, and then the client is told.
+    one.behaviour = ending;
+    expect(await failing()).toMatchObject({ failure: 'cut_off' });
+    expect(asked(one)).toBe(5);
   });
 
   test('asks nobody else after an answer that broke off or is wrong: it may have been paid for', async () => {
