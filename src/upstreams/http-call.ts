@@ -3,8 +3,12 @@ import { CallSlots } from './call-slots.ts';
 import type { Credentials } from './credentials.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
-/** The longest answer: it repeats a request's option names and levels, at worst escaped. */
+/** The longest list of models, and the longest answer. */
 const ANSWER_BYTES_MAX = 8 * 1_024 * 1_024;
+/** The longest answer to the shortest question: numbers for 255 levels of 64 questions. */
+const SHORT_ANSWER_BYTES_MAX = 1_024 * 1_024;
+/** An answer is longer by this for each byte of its question: it repeats option names and levels, at worst escaped. */
+const BYTES_PER_BYTE_MAX = 8;
 /** The bytes of an error that are read: enough to recognize that a model is loading. */
 const ERROR_BYTES_MAX = 16_384;
 /** The longest rest that an upstream may ask for. */
@@ -46,7 +50,7 @@ export async function callUpstream(call: HttpCall): Promise<string> {
     const response = await send(call, given_up);
     if (!response.ok) throw await refusalOf(address, response);
     has_begun = true;
-    return await textOf(response, address);
+    return await textOf(response, call);
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     if (error instanceof UpstreamFailed) throw error;
@@ -118,12 +122,20 @@ async function beginningOf(response: Response): Promise<string> {
   }
 }
 
-async function textOf(response: Response, address: string): Promise<string> {
-  const bytes = await bytesOf(response, ANSWER_BYTES_MAX);
-  if (bytes.byteLength > ANSWER_BYTES_MAX) {
+async function textOf(response: Response, { address, body }: HttpCall): Promise<string> {
+  const bytes_max = longestAnswer(body);
+  const bytes = await bytesOf(response, bytes_max);
+  if (bytes.byteLength > bytes_max) {
     throw new UpstreamFailed('bad_answer', `The answer of ${address} is too long.`);
   }
   return new TextDecoder().decode(bytes);
+}
+
+/** Returns the most bytes of an answer to that body, so that many answers at once do not fill the memory. */
+function longestAnswer(body: string | null): number {
+  if (body === null) return ANSWER_BYTES_MAX;
+  const bytes = SHORT_ANSWER_BYTES_MAX + BYTES_PER_BYTE_MAX * Buffer.byteLength(body);
+  return Math.min(ANSWER_BYTES_MAX, bytes);
 }
 
 /** Returns the body; of one that is too long, at most one piece beyond the bound. */

@@ -270,6 +270,29 @@ describe('a pool', () => {
     expect(sent).toBeLessThan(64 * 1_048_576);
   });
 
+  test('takes an answer as long as its question allows, with all levels of 64 questions, and no longer', async () => {
+    const one = await member();
+    const { ask, failing } = world([one]);
+    await ask();
+    const levels = Array.from({ length: 255 }, () => '');
+    const questions = Array.from({ length: 64 }, () => ({ type: 'score', instructions: '', levels }) as const);
+    const names = levels.map((_, level) => [String(level), level === 0 ? 1 : 0.0000000000000001] as const);
+    const answers = questions.map((_, index) => [
+      `q${index + 1}`,
+      {
+        type: 'score',
+        score: 0,
+        probabilities: Object.fromEntries(names),
+        legend: Object.fromEntries(levels.entries()),
+      },
+    ]);
+    const text = JSON.stringify({ answers: Object.fromEntries(answers) });
+    one.behaviour = answering(200, text);
+    expect((await ask({ ...INPUT, questions })).scores).toHaveLength(64);
+    one.behaviour = answering(200, YES + ' '.repeat(2 ** 21));
+    expect(await failing()).toMatchObject({ failure: 'bad_answer', message: expect.stringContaining('too long') });
+  });
+
   test('unpacks nothing: an answer is as long as what was sent', async () => {
     const one = await member();
     const { ask, failing } = world([one]);
