@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { errorMessage } from '../errors/error-message.ts';
 import { systemErrorCode } from '../errors/system-error-code.ts';
@@ -61,7 +62,18 @@ async function readCredentials(token_file: string | null, ca_file: string | null
   if (token !== null && !TOKEN.test(token)) {
     throw new UpstreamFailed('refused', `${token_file} must hold a token: one line of visible ASCII.`);
   }
-  return { token, certificates: ca_file === null ? null : await readText(ca_file) };
+  return { token, certificates: ca_file === null ? null : await readCertificates(ca_file) };
+}
+
+/** Returns the text of a file of certificates. A connection with another text fails without a reason. */
+async function readCertificates(path: string): Promise<string> {
+  const text = await readText(path);
+  try {
+    void new X509Certificate(text);
+    return text;
+  } catch {
+    throw new UpstreamFailed('refused', `${path} must hold certificates (PEM).`);
+  }
 }
 
 async function readText(path: string): Promise<string> {

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DecisionInput, PlanRejected } from '../../native/engine.ts';
+import type { CertificateFiles } from '../../src/http/certificate.ts';
 import { QueueFull } from '../../src/scheduling/model-scheduler.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/model-answerer.ts';
 import type { UpstreamCalibration, UpstreamPool } from '../../src/store/catalog-records.ts';
@@ -878,23 +879,59 @@ describe('what members are sent', () => {
     expect([asked(one), proxy.received]).toEqual([1, []]);
   });
 
+  /** Starts a server with that certificate, which reports each request. */
+  function startTls(files: CertificateFiles, onRequest: () => void) {
+    const server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      tls: { cert: Bun.file(files.certificate), key: Bun.file(files.key) },
+      fetch: () => {
+        onRequest();
+        return new Response(YES);
+      },
+    });
+    ends.push(() => server.stop(true));
+    return { address: `https://127.0.0.1:${server.port}` };
+  }
+
+  test.skipIf(!hasOpenssl)(
+    'goes by the certificates that their file had last, while it has none or a part of one',
+    async () => {
+      const files = makeCertificate(directory, 'renewed');
+      const whole = readFileSync(files.certificate, 'utf8');
+      let requests = 0;
+      const there = startTls(files, () => {
+        requests += 1;
+      });
+      const ca_file = join(directory, 'renewed.pem');
+      writeFileSync(ca_file, '');
+      const { ask, failing, model, time, problems } = world([there], { ca_file });
+      expect(await failing()).toBeInstanceOf(ModelUnavailable);
+      expect(model.status().load_error).toBe(`${ca_file} must hold certificates (PEM).`);
+      writeFileSync(ca_file, whole);
+      time.advance(1_000);
+      await ask();
+      writeFileSync(ca_file, whole.slice(0, whole.length / 2));
+      const before = requests;
+      await until(
+        () => requests > before,
+        () => time.advance(1_000),
+      );
+      expect((await ask()).input_tokens).toBe(7);
+      expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 0 }]);
+      expect(problems).toHaveLength(2);
+    },
+  );
+
   test.skipIf(!hasOpenssl)(
     'goes over TLS to a server that the given certificates vouch for, and to no other',
     async () => {
       const files = makeCertificate(directory, 'upstream');
       const others = makeCertificate(directory, 'other');
       let requests = 0;
-      const server = Bun.serve({
-        port: 0,
-        hostname: '127.0.0.1',
-        tls: { cert: Bun.file(files.certificate), key: Bun.file(files.key) },
-        fetch: () => {
-          requests += 1;
-          return new Response(YES);
-        },
+      const there = startTls(files, () => {
+        requests += 1;
       });
-      ends.push(() => server.stop(true));
-      const there = { address: `https://127.0.0.1:${server.port}` };
       expect((await world([there], { ca_file: files.certificate }).ask()).input_tokens).toBe(7);
       const before = requests;
       for (const ca_file of [null, others.certificate]) {
