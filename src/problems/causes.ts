@@ -5,7 +5,7 @@ import { systemErrorCode } from '../errors/system-error-code.ts';
 export interface Cause {
   /** The name of its class. */
   readonly error: string;
-  /** SQLite's or the system's code, such as `SQLITE_BUSY`, or PostgreSQL's, such as `40P01`. */
+  /** SQLite's, the system's or an upstream's code, such as `SQLITE_BUSY`, or PostgreSQL's, such as `40P01`. */
   readonly code?: string;
   /** The message, only for the classes in `CLASSES_WITHOUT_CLIENT_TEXT`. */
   readonly message?: string;

@@ -85,7 +85,7 @@ export interface RecentProblem extends Omit<Problem, 'error' | 'model'> {
   /** Null where the wall clock itself failed. */
   readonly at_ms: number | null;
   readonly model: string | null;
-  /** The classes of the error and of its causes, with the codes of SQLite or the system. */
+  /** The classes of the error and of its causes, with the codes of SQLite, the system or an upstream. */
   readonly error: string;
   /** The innermost frame of the stack; empty where there is none. */
   readonly place: string;

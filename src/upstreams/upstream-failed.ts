@@ -35,6 +35,11 @@ export class UpstreamFailed extends Error {
     super(message);
   }
 
+  /** The kind of failure in the form of the system's codes, by which the log tells problems apart. */
+  get code(): string {
+    return this.status === null ? this.failure.toUpperCase() : `STATUS_${this.status}`;
+  }
+
   /** True if another member may be asked, because this one has not begun to answer. */
   get is_unanswered(): boolean {
     return this.failure !== 'bad_answer' && this.failure !== 'rejected';

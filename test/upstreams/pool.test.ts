@@ -4,12 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DecisionInput, PlanRejected } from '../../native/engine.ts';
 import type { CertificateFiles } from '../../src/http/certificate.ts';
+import { ProblemLog } from '../../src/problems/problem-log.ts';
 import { QueueFull } from '../../src/scheduling/model-scheduler.ts';
 import { ModelUnavailable, ModelWarmingUp } from '../../src/served-models/model-answerer.ts';
 import type { UpstreamCalibration, UpstreamPool } from '../../src/store/catalog-records.ts';
 import { UpstreamFailed } from '../../src/upstreams/upstream-failed.ts';
 import { UpstreamModel } from '../../src/upstreams/upstream-model.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
+import { MovableClock } from '../support/clock.ts';
+import { RecordedLog } from '../support/problems.ts';
 import {
   answering,
   type Behaviour,
@@ -560,6 +563,30 @@ describe('what a client is told', () => {
     const { failing, model } = world([one]);
     expect(await failing()).toBeInstanceOf(ModelUnavailable);
     expect(model.status().load_error).toBe(`${one.address} answered with status ${status}. ${meaning}`);
+  });
+});
+
+describe('the log', () => {
+  test('tells failures of different kinds apart, also where one place in the code finds them', async () => {
+    const one = await member();
+    const { ask, failing } = world([one]);
+    await ask();
+    const recorded = new RecordedLog('error');
+    const problems = new ProblemLog(recorded.log, MovableClock.stopped());
+    for (const status of [401, 500, 401]) {
+      one.behaviour = answering(status, '{}');
+      problems.report({
+        request_id: `req_${status}`,
+        step: 'model',
+        code: 'model_unavailable',
+        error: await failing(),
+      });
+    }
+    expect((await recorded.problems()).map(({ error, same_as }) => [error, same_as])).toEqual([
+      ['UpstreamFailed STATUS_401', undefined],
+      ['UpstreamFailed STATUS_500', undefined],
+      ['UpstreamFailed STATUS_401', 'req_401'],
+    ]);
   });
 });
 
