@@ -22,8 +22,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 describe('slots for calls', () => {
   test('are as many for each member as are free for others, so that there is one for every next member', async () => {
     const { take, count } = taker(new CallSlots(12));
-    const ask = (address: string) => Array.from({ length: 20 }, () => void take(address));
-    for (const address of ['a', 'b', 'c']) ask(address);
+    for (const address of ['a', 'b', 'c']) for (let call = 0; call < 20; call++) void take(address);
     await settled();
     expect([count('a'), count('b'), count('c')]).toEqual([6, 3, 2]);
   });
@@ -47,7 +46,8 @@ describe('slots for calls', () => {
     const slots = new CallSlots(2);
     const first = await slots.take('a', NEVER);
     const [early, late] = [new AbortController(), new AbortController()];
-    const reasonOf = ({ signal }: AbortController) => slots.take('a', signal).catch((error: unknown) => error);
+    const reasonOf = ({ signal }: AbortController) =>
+      slots.take('a', signal).catch((error: unknown) => error);
     const left = reasonOf(early);
     early.abort('early');
     expect(await left).toBe('early');

@@ -279,7 +279,10 @@ describe('a pool', () => {
     const { ask, failing } = world([one]);
     await ask();
     const levels = Array.from({ length: 255 }, () => '');
-    const questions = Array.from({ length: 64 }, () => ({ type: 'score', instructions: '', levels }) as const);
+    const questions = Array.from(
+      { length: 64 },
+      () => ({ type: 'score', instructions: '', levels }) as const,
+    );
     const names = levels.map((_, level) => [String(level), level === 0 ? 1 : 0.0000000000000001] as const);
     const answers = questions.map((_, index) => [
       `q${index + 1}`,
@@ -294,7 +297,10 @@ describe('a pool', () => {
     one.behaviour = answering(200, text);
     expect((await ask({ ...INPUT, questions })).scores).toHaveLength(64);
     one.behaviour = answering(200, YES + ' '.repeat(2 ** 21));
-    expect(await failing()).toMatchObject({ failure: 'bad_answer', message: expect.stringContaining('too long') });
+    expect(await failing()).toMatchObject({
+      failure: 'bad_answer',
+      message: expect.stringContaining('too long'),
+    });
   });
 
   test('unpacks nothing: an answer is as long as what was sent', async () => {
