@@ -1,29 +1,23 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { DOCUMENTS, documentPath } from '../../src/docs/documents.ts';
-import { ConsoleBrowser, DESKTOP, PHONE } from '../console/browser.ts';
+import { DESKTOP, openPage, PHONE } from '../console/browser.ts';
+import { describeInBrowser } from '../console/in-browser.ts';
 import { expectReadsWell } from '../console/screens.ts';
-import { chromiumPath } from '../support/chromium.ts';
 import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
-
-describe.skipIf(program === null)('the documents in a real browser', () => {
+describeInBrowser('the documents in a real browser', () => {
   let service: TestService;
-  let browser: ConsoleBrowser;
   beforeAll(async () => {
     service = await startTestService({ cold: true });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
   afterAll(() => service.close());
 
   test(
     'axe finds nothing serious, nothing is wider than the screen, no other host is asked, the browser complains of nothing',
     async () => {
-      await using opened = await browser.page(PHONE);
+      await using opened = await openPage(PHONE);
       const { page, complaints } = opened;
       const hosts = new Set<string>();
       page.on('request', (request) => hosts.add(new URL(request.url()).host));
@@ -40,7 +34,7 @@ describe.skipIf(program === null)('the documents in a real browser', () => {
   );
 
   test('on a phone the pages are behind a button, and axe has nothing to say of them', async () => {
-    await using opened = await browser.page(PHONE);
+    await using opened = await openPage(PHONE);
     const { page } = opened;
     await page.goto(`${service.server.address}/docs`);
     const link = page.getByRole('link', { name: 'Errors and retries' }).first();
@@ -53,7 +47,7 @@ describe.skipIf(program === null)('the documents in a real browser', () => {
   });
 
   test('a piece of code is copied by its button', async () => {
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await page.goto(`${service.server.address}/docs`);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -64,7 +58,7 @@ describe.skipIf(program === null)('the documents in a real browser', () => {
   });
 
   test('the colours are those that the reader chose in the console', async () => {
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     const ground = async () => await page.evaluate('getComputedStyle(document.body).backgroundColor');
     await page.goto(`${service.server.address}/docs`);

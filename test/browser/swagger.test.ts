@@ -1,27 +1,21 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { ConsoleBrowser, PHONE } from '../console/browser.ts';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { openPage, PHONE } from '../console/browser.ts';
+import { describeInBrowser } from '../console/in-browser.ts';
 import { expectReadsWell } from '../console/screens.ts';
-import { chromiumPath } from '../support/chromium.ts';
 import { closeAudited } from '../support/money.ts';
 import { MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
-
-describe.skipIf(program === null)('the API reference in a real browser', () => {
+describeInBrowser('the API reference in a real browser', () => {
   let service: TestService;
-  let browser: ConsoleBrowser;
   beforeAll(async () => {
     service = await startTestService({ cold: true });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
   afterAll(() => closeAudited(service));
 
   test('shows every endpoint, asks no other host for anything, and neither axe nor the browser has something to say', async () => {
-    await using opened = await browser.page(PHONE);
+    await using opened = await openPage(PHONE);
     const { page } = opened;
     const requested: string[] = [];
     page.on('request', (request) => requested.push(request.url()));

@@ -5,6 +5,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { projectFile } from '../../src/files/project-root.ts';
+import { chromiumPath } from '../support/chromium.ts';
 import { guardFolder } from '../support/guard-folder.ts';
 
 /** A screen on which every page must read well. */
@@ -71,12 +72,14 @@ export class ConsoleBrowser implements AsyncDisposable {
   }
 
   /** The one browser without windows of this test process, which ends it. One that ended before is started anew. */
-  static async shared(program: string): Promise<ConsoleBrowser> {
-    // One that could not be started is tried again.
-    const opened = await shared?.catch(() => undefined);
-    if (opened?.browser.isConnected() === true) return opened;
-    shared = openUntilExit(program);
-    return await shared;
+  static shared(): Promise<ConsoleBrowser> {
+    const before = shared;
+    shared = (async () => {
+      // One that could not be started is tried again.
+      const opened = await before?.catch(() => undefined);
+      return opened?.browser.isConnected() === true ? opened : await openUntilExit();
+    })();
+    return shared;
   }
 
   /** A new page on such a screen, of a reader in that time zone. */
@@ -97,8 +100,16 @@ export class ConsoleBrowser implements AsyncDisposable {
   }
 }
 
+/** A new page of the shared browser on such a screen, of a reader in that time zone. */
+export async function openPage(view: View, time_zone?: string): Promise<ConsolePage> {
+  const browser = await ConsoleBrowser.shared();
+  return await browser.page(view, time_zone);
+}
+
 /** Opens a browser whose files are removed after this process, of whose end the test runner tells nobody. */
-async function openUntilExit(program: string): Promise<ConsoleBrowser> {
+async function openUntilExit(): Promise<ConsoleBrowser> {
+  const program = chromiumPath();
+  if (program === null) throw new Error('There is no chromium.');
   const folder = mkdtempSync(join(tmpdir(), 'tds-browser-'));
   // The browser ends with this process, within moments.
   guardFolder(folder, ['sleep', '5']);

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { answerPage, bundlePages, type PageFiles, preparedPages } from '../../src/console/bundle.ts';
 import { projectFile } from '../../src/files/project-root.ts';
-import { chromiumPath } from '../support/chromium.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, VIEWS, type View } from './browser.ts';
+import { type ConsolePage, DESKTOP, openPage, VIEWS, type View } from './browser.ts';
+import { describeInBrowser } from './in-browser.ts';
 
 setDefaultTimeout(120_000);
-
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
 
 const SESSION = {
   user: { id: 'user_1', email: 'ada@example.com', name: 'Ada Lovelace', is_operator: true },
@@ -20,9 +16,8 @@ const SESSION = {
   expires_at_ms: Date.UTC(2030, 0, 1),
 };
 
-describe.skipIf(program === null)('the components of the console in a real browser', () => {
+describeInBrowser('the components of the console in a real browser', () => {
   let server: Bun.Server<undefined>;
-  let browser: ConsoleBrowser;
   beforeAll(async () => {
     const files: PageFiles = await preparedPages(
       await bundlePages(projectFile('test/console/gallery/index.html')),
@@ -35,12 +30,11 @@ describe.skipIf(program === null)('the components of the console in a real brows
           ? Response.json(SESSION)
           : answerPage(request, files, 'req_test'),
     });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
   afterAll(() => server.stop(true));
 
   const openGallery = async (view: View): Promise<ConsolePage> => {
-    const opened = await browser.page(view);
+    const opened = await openPage(view);
     await opened.page.goto(`http://127.0.0.1:${server.port}/console/o/org_1/gallery`);
     await opened.page.getByRole('heading', { name: 'Gallery' }).waitFor();
     return opened;

@@ -1,33 +1,23 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createOrganization } from '../../../src/accounts/organizations.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE } from '../browser.ts';
-import { addPerson, mailedToken, PASSWORD, startTestConsole, type TestConsole } from '../people.ts';
+import { type ConsolePage, DESKTOP, openPage, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, mailedToken, PASSWORD } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { pressOn, typeForm } from './keyboard.ts';
 import { carrySession, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
-
 const NEW_PASSWORD = 'another battery staple';
 /** A page that took a name for markup would load an image or run a script. */
 const NAME = 'Ada <img src=x onerror=alert(1)>';
 
-describe.skipIf(program === null)('people in a real browser', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
-  beforeAll(async () => {
-    made = await startTestConsole();
-    browser = await ConsoleBrowser.shared(program ?? '');
-  });
-  afterAll(() => made.close());
+describeInBrowser('people in a real browser', () => {
+  const made = consoleInBrowser();
 
   const open = (page: Page, path: string) => page.goto(`${made.service.server.address}${path}`);
   const shown = (page: Page, heading: string) =>
@@ -57,7 +47,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('the whole life of an account, by keyboard alone', async () => {
     const email = 'ada@example.com';
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     page.on('dialog', (dialog) => opened.complaints.push(`a script ran: ${dialog.message()}`));
 
@@ -87,7 +77,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
     expect(await page.locator('img').count()).toBe(0);
 
     // A second browser, signed in as the same person.
-    await using second = await browser.page(DESKTOP);
+    await using second = await openPage(DESKTOP);
     await open(second.page, '/console/account');
     await signInAs(second.page, email, PASSWORD);
     await shown(second.page, 'Your account');
@@ -142,7 +132,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('a session that ends in the middle of a page leads back to the page after sign-in', async () => {
     const grace = await addPerson(made, { email: 'grace@example.com' });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     const wanted = '/console/account?from=here';
     await open(page, wanted);
@@ -163,7 +153,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('sign-in says that the session has ended where the browser has deleted its cookies', async () => {
     const cora = await addPerson(made, { email: 'cora@example.com' });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console/account');
     await signInAs(page, cora.email, PASSWORD);
@@ -178,7 +168,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('sign-in says nothing of a session that its owner ended, and nothing at a first visit', async () => {
     const vera = await addPerson(made, { email: 'vera@example.com' });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console/account');
     await shown(page, 'Sign in');
@@ -191,7 +181,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
   });
 
   test('a password can be shown, and hidden again, by keyboard', async () => {
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console/sign-in');
     await shown(page, 'Sign in');
@@ -212,7 +202,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('somebody whose address is not verified gets the link again from the sign-in page', async () => {
     const email = 'unverified@example.com';
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console/sign-up');
     await shown(page, 'Create an account');
@@ -233,7 +223,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
   });
 
   test('a password that everybody tries first is refused beside its field', async () => {
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console/sign-up');
     await shown(page, 'Create an account');
@@ -244,7 +234,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('so is one as a new password', async () => {
     const zoe = await addPerson(made, { email: 'zoe@example.com' });
-    await using opened = await visit(browser, made, '/console/account', { person: zoe });
+    await using opened = await visit(made, '/console/account', { person: zoe });
     const { page } = opened;
     await page.getByLabel('Current password').fill(PASSWORD);
     await page.getByLabel('New password').fill('qwerty123456');
@@ -259,7 +249,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
       name: 'Second Organization',
       owner_user_id: nina.user_id,
     });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console');
     await signInAs(page, nina.email, PASSWORD);
@@ -279,7 +269,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('sign-in leads to no other place than a page of the console', async () => {
     const { email, organization_id } = await addPerson(made, { email: 'linus@example.com' });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     for (const place of [
       'https://evil.example/x',
@@ -300,7 +290,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
 
   test('whoever another tab has signed in is led on to the wanted page, and asked for nothing', async () => {
     const ruth = await addPerson(made, { email: 'ruth@example.com' });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console/account?from=here');
     await shown(page, 'Sign in');
@@ -324,7 +314,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
   });
 
   test('each page of sign-in reads well, and breaks no rule of its policy', async () => {
-    await using opened = await browser.page(PHONE);
+    await using opened = await openPage(PHONE);
     const { page } = opened;
     for (const [path, heading] of [
       ['/console/sign-in', 'Sign in'],
@@ -348,7 +338,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
   });
 
   test('a script within the page does not run, and the browser says so', async () => {
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console/sign-in');
     await shown(page, 'Sign in');
@@ -365,7 +355,7 @@ describe.skipIf(program === null)('people in a real browser', () => {
   test('a page of another organization is as one that does not exist', async () => {
     const joan = await addPerson(made, { email: 'joan@example.com' });
     const other = await createOrganization(made.service.accounts, OPERATOR, { name: 'Of others' });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(page, '/console');
     await signInAs(page, joan.email, PASSWORD);

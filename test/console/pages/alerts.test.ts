@@ -1,35 +1,27 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { setTierSettings } from '../../../src/accounts/organizations.ts';
 import { changeProject } from '../../../src/accounts/projects.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { expectDecision, expectError } from '../../contract/expectations.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ask } from '../../support/requests.ts';
-import { ConsoleBrowser, PAGE_VIEWS, PHONE } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { PAGE_VIEWS, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
 const DOLLAR = 1_000_000;
 
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
-
-describe.skipIf(program === null)('alerts in the console', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('alerts in the console', () => {
+  const made = consoleInBrowser({}, { has_mail_server: true });
   let ada: Person;
   beforeAll(async () => {
-    made = await startTestConsole({}, { has_mail_server: true });
-    browser = await ConsoleBrowser.shared(program ?? '');
     ada = await addPerson(made, { email: 'ada@example.com' });
   });
-  afterAll(() => made.close());
 
   const page_of = (organization_id: string, page: string) => `/console/o/${organization_id}/${page}`;
   const credit = (organization_id: string, dollars: number) =>
@@ -40,7 +32,7 @@ describe.skipIf(program === null)('alerts in the console', () => {
     const { organization_id } = ada;
     const reader = await addMemberPerson(made, organization_id, 'reader');
     await credit(organization_id, 25);
-    await using opened = await visit(browser, made, page_of(organization_id, 'keys'), { person: ada });
+    await using opened = await visit(made, page_of(organization_id, 'keys'), { person: ada });
     const { page } = opened;
     // The payment, and the tier that it raised.
     const bell = page.getByRole('button', { name: 'Alerts' });
@@ -59,7 +51,7 @@ describe.skipIf(program === null)('alerts in the console', () => {
     await payment.waitFor();
     expect(await bell.textContent()).toBe('Alerts');
     expect(opened.complaints).toEqual([]);
-    await using other = await visit(browser, made, page_of(organization_id, 'keys'), { person: reader });
+    await using other = await visit(made, page_of(organization_id, 'keys'), { person: reader });
     await other.page.getByRole('button', { name: 'Alerts' }).click();
     await other.page.getByText('Nothing yet. Low credit').waitFor();
     expect(await other.seriousFindings()).toEqual([]);
@@ -68,7 +60,7 @@ describe.skipIf(program === null)('alerts in the console', () => {
   test('an amount that the organization sets is alerted to, in the console and by mail', async () => {
     const bea = await addPerson(made, { email: 'bea@example.com' });
     const { organization_id } = bea;
-    await using opened = await visit(browser, made, page_of(organization_id, 'billing'), { person: bea });
+    await using opened = await visit(made, page_of(organization_id, 'billing'), { person: bea });
     const { page } = opened;
     const save = page.getByRole('button', { name: 'Save alert' });
     await page.getByLabel('Alert below').fill('much');
@@ -114,7 +106,7 @@ describe.skipIf(program === null)('alerts in the console', () => {
 
   test('alert mails are switched off on the account page, and only there', async () => {
     const cleo = await addPerson(made, { email: 'cleo@example.com' });
-    await using opened = await visit(browser, made, '/console/account', { person: cleo });
+    await using opened = await visit(made, '/console/account', { person: cleo });
     const { page } = opened;
     const mailed = page.getByLabel('Mail me alerts');
     await mailed.waitFor();
@@ -135,7 +127,7 @@ describe.skipIf(program === null)('alerts in the console', () => {
     const person = await addPerson(made, { email: 'long@example.com', name: 'A'.repeat(60) });
     await credit(person.organization_id, 25);
     const path = page_of(person.organization_id, 'keys');
-    await using opened = await visit(browser, made, path, { person, view: PHONE });
+    await using opened = await visit(made, path, { person, view: PHONE });
     const { page } = opened;
     await page.getByRole('button', { name: 'Alerts 2 unread' }).waitFor();
     for (const view of [...PAGE_VIEWS, { ...PHONE, name: 'narrow', width: 320 }]) {

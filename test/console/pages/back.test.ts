@@ -2,15 +2,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { windowedChromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ConsoleBrowser, type ConsolePage, DESKTOP } from '../browser.ts';
-import {
-  addPerson,
-  mailedLink,
-  PASSWORD,
-  type Person,
-  signIn,
-  startTestConsole,
-  type TestConsole,
-} from '../people.ts';
+import { consoleInBrowser } from '../in-browser.ts';
+import { addPerson, mailedLink, PASSWORD, type Person, signIn } from '../people.ts';
 import { carrySession, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
@@ -22,23 +15,20 @@ if (program === null)
 const RECORD = 'A record that nobody else may read';
 
 describe.skipIf(program === null)('going back to a page that the browser kept', () => {
-  let made: TestConsole;
+  const made = consoleInBrowser();
   let browser: ConsoleBrowser;
   let ada: Person;
   beforeAll(async () => {
-    made = await startTestConsole();
     browser = await ConsoleBrowser.open(program ?? '', { keeps_pages: true });
     ada = await addPerson(made, { email: 'ada@example.com' });
   });
-  afterAll(async () => {
-    await browser[Symbol.asyncDispose]();
-    await made.close();
-  });
+  afterAll(() => browser[Symbol.asyncDispose]());
 
   /** The playground with a record in it. */
   async function openPlayground(): Promise<ConsolePage> {
-    const opened = await visit(browser, made, `/console/o/${ada.organization_id}/playground`, {
+    const opened = await visit(made, `/console/o/${ada.organization_id}/playground`, {
       person: ada,
+      browser,
     });
     await opened.page.getByRole('textbox', { name: 'Record' }).fill(RECORD);
     await opened.page.evaluate('globalThis.is_as_left = true');

@@ -1,22 +1,20 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { parse } from 'csv-parse/sync';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
 import { instantEngine } from '../../support/instant-engine.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, DESKTOP, PHONE, type View } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { DESKTOP, PHONE, type View } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { comeBack, visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
-
-const program = chromiumPath();
 
 /** Rows of a file, of which the last has no record. */
 const ROWS = 40;
@@ -30,25 +28,20 @@ const CSV = [
 ].join('\n');
 const ANSWERED = ROWS - 1;
 
-describe.skipIf(program === null)('the Batch page', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the Batch page', () => {
   /** The model waits at it while it is there. */
   let gate: Gate | null = null;
-
+  const made = consoleInBrowser({
+    cold: false,
+    openEngine: (engine) =>
+      intercepted(instantEngine(engine), async (run) => {
+        await gate?.pass();
+        return await run();
+      }),
+  });
   beforeAll(async () => {
-    made = await startTestConsole({
-      cold: false,
-      openEngine: (engine) =>
-        intercepted(instantEngine(engine), async (run) => {
-          await gate?.pass();
-          return await run();
-        }),
-    });
-    browser = await ConsoleBrowser.shared(program ?? '');
     reader = await customer();
   });
-  afterAll(() => made.close());
 
   /** Somebody for the tests that keep nothing; the mails of one address are limited. */
   let reader: Person;
@@ -63,10 +56,7 @@ describe.skipIf(program === null)('the Batch page', () => {
   }
 
   const open = (person: Person, view: View = DESKTOP) =>
-    visit(browser, made, `/console/o/${person.organization_id}/batch`, {
-      person,
-      view,
-    });
+    visit(made, `/console/o/${person.organization_id}/batch`, { person, view });
   const give = (page: Page, name: string, content: string | Uint8Array) =>
     page.getByLabel('Choose file').setInputFiles({
       name,
@@ -353,9 +343,7 @@ describe.skipIf(program === null)('the Batch page', () => {
 
   test('questions are those of saved requests, and stay chosen', async () => {
     const person = await customer();
-    await using opened = await visit(browser, made, `/console/o/${person.organization_id}/playground`, {
-      person,
-    });
+    await using opened = await visit(made, `/console/o/${person.organization_id}/playground`, { person });
     const { page } = opened;
     await button(page, 'Product review').click();
     await page.getByRole('button', { name: 'Saved requests' }).click();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import type { Role } from '../../../src/contract/roles.ts';
@@ -7,10 +7,11 @@ import { paddleProvider } from '../../../src/payments/paddle.ts';
 import { handleWebhook } from '../../../src/payments/webhooks.ts';
 import { adjustment, SETTINGS, sign, transaction } from '../../payments/paddle-calls.ts';
 import { spend } from '../../payments/support.ts';
-import { chromiumPath, windowedChromiumPath } from '../../support/chromium.ts';
+import { windowedChromiumPath } from '../../support/chromium.ts';
 import { Gate } from '../../support/faults.ts';
 import { ConsoleBrowser, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person, startTestConsole } from '../people.ts';
 import { comeBack, LATELY, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
@@ -19,20 +20,10 @@ const DOLLAR_MICROS = 1_000_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
-
 const billingPath = (organization_id: string) => `/console/o/${organization_id}/billing`;
 
-describe.skipIf(program === null)('the page of billing', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
-  beforeAll(async () => {
-    made = await startTestConsole();
-    browser = await ConsoleBrowser.shared(program ?? '');
-  });
-  afterAll(() => made.close());
+describeInBrowser('the page of billing', () => {
+  const made = consoleInBrowser();
 
   const people = new Map<string, Promise<Person>>();
   /** Somebody with an organization of their own, made when they are needed first. */
@@ -42,7 +33,7 @@ describe.skipIf(program === null)('the page of billing', () => {
     return person;
   }
   const open = (person: Person, view: View = DESKTOP, at: string = person.organization_id) =>
-    visit(browser, made, billingPath(at), { person, view });
+    visit(made, billingPath(at), { person, view });
 
   /** Does something at another time of the service. */
   async function shifted(difference_ms: number, work: () => Promise<unknown>): Promise<void> {
@@ -330,9 +321,10 @@ describe.skipIf(windowed === null)('the page of billing, with a provider', () =>
     const browser = await ConsoleBrowser.open(windowed ?? '', { keeps_pages: true });
     try {
       const ada = await addPerson(made, { email: 'ada@example.com' });
-      await using opened = await visit(browser, made, billingPath(ada.organization_id), {
+      await using opened = await visit(made, billingPath(ada.organization_id), {
         person: ada,
         view: PHONE,
+        browser,
       });
       const { page } = opened;
       const started: string[] = [];

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -12,20 +12,18 @@ import { dayOf } from '../../../src/time/days.ts';
 import { readTuning } from '../../../src/tuning/tuning-file.ts';
 import { initializeData, tds } from '../../cli/support.ts';
 import { expectDecision, expectError } from '../../contract/expectations.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { Gate, intercepted } from '../../support/faults.ts';
 import { ALL_TYPES, post } from '../../support/requests.ts';
 import { EMBEDDED_MODEL, MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
-import { ConsoleBrowser, DESKTOP, PHONE, type View } from '../browser.ts';
+import { DESKTOP, PHONE, type View } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
 import { keywordEngine } from '../keyword-engine.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { addPerson, type Person } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
-
-const program = chromiumPath();
 
 /** The engine says yes and billing of `money`, and no and shipping of all others. So 30 of 40 are right. */
 const CSV = [
@@ -38,25 +36,18 @@ const ROWS = 40;
 const probabilityOfYes = (answer: unknown) =>
   uncommittedProbability(Value.Parse(Type.Object({ noul: Type.Number() }), answer).noul);
 
-describe.skipIf(program === null)('the Evaluate page', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the Evaluate page', () => {
   /** The model waits at it while it is there. */
   let gate: Gate | null = null;
-
-  beforeAll(async () => {
-    made = await startTestConsole({
-      embedded: true,
-      cold: false,
-      openEngine: (engine) =>
-        intercepted(keywordEngine(engine), async (run) => {
-          await gate?.pass();
-          return await run();
-        }),
-    });
-    browser = await ConsoleBrowser.shared(program ?? '');
+  const made = consoleInBrowser({
+    embedded: true,
+    cold: false,
+    openEngine: (engine) =>
+      intercepted(keywordEngine(engine), async (run) => {
+        await gate?.pass();
+        return await run();
+      }),
   });
-  afterAll(() => made.close());
 
   let count = 0;
   /** Somebody with credit and a key. */
@@ -69,10 +60,7 @@ describe.skipIf(program === null)('the Evaluate page', () => {
   }
 
   const open = (person: Person, view: View = DESKTOP) =>
-    visit(browser, made, `/console/o/${person.organization_id}/evaluate`, {
-      person,
-      view,
-    });
+    visit(made, `/console/o/${person.organization_id}/evaluate`, { person, view });
   const give = (page: Page, name: string, content: string) =>
     page.getByLabel('Choose file').setInputFiles({
       name,

@@ -1,35 +1,29 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createOrganization, setSuspended } from '../../../src/accounts/organizations.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, DESKTOP, PHONE } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { DESKTOP, openPage, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { carrySession, LATELY, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe.skipIf(program === null)('the frame around the pages', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the frame around the pages', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   beforeAll(async () => {
-    made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   const at = (page: string, { organization_id }: Pick<Person, 'organization_id'> = ada) =>
     `/console/o/${organization_id}/${page}`;
 
   test('a page that was not loaded while the service is away says so, and opens when it is back', async () => {
-    await using opened = await visit(browser, made, at('overview'), { person: ada });
+    await using opened = await visit(made, at('overview'), { person: ada });
     const { page } = opened;
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.context().setOffline(true);
@@ -41,7 +35,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   });
 
   test('the frame of a loading page is shown before any code has come, and once only', async () => {
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     const { promise: come, resolve: letCome } = Promise.withResolvers<void>();
     await page.route('**/console/assets/*.js', async (route) => {
@@ -59,7 +53,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   });
 
   test('a page that is gone says that it cannot be loaded, and does not load itself again and again', async () => {
-    await using opened = await visit(browser, made, at('overview'), { person: ada });
+    await using opened = await visit(made, at('overview'), { person: ada });
     const { page } = opened;
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.route('**/console/assets/members-*', (route) => route.fulfill({ status: 404 }));
@@ -71,7 +65,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   });
 
   test.each([PHONE, DESKTOP])('no bar hides what has the focus: $name', async (view) => {
-    await using opened = await visit(browser, made, at('playground'), { person: ada, view });
+    await using opened = await visit(made, at('playground'), { person: ada, view });
     const { page } = opened;
     await page.getByRole('button', { name: /^team/ }).click();
     await page.getByRole('textbox', { name: 'Record' }).focus();
@@ -112,7 +106,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
         to_ms,
       });
       const pages = ['overview', 'playground', 'keys', 'usage', 'billing', 'projects', 'members', 'trail'];
-      await using opened = await visit(browser, made, at('settings', person), { person, view });
+      await using opened = await visit(made, at('settings', person), { person, view });
       const { page } = opened;
       await page.getByRole('heading', { name: 'Settings' }).waitFor();
       for (const name of pages) {
@@ -132,7 +126,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     await made.service.execute(
       `UPDATE organizations SET name = 'An organization with quite a long name' WHERE id = '${long.organization_id}'`,
     );
-    await using opened = await visit(browser, made, at('usage', long), { person: long, view: PHONE });
+    await using opened = await visit(made, at('usage', long), { person: long, view: PHONE });
     const { page } = opened;
     const avatar = await page.locator('.avatar').boundingBox();
     expect(avatar?.width).toBe(avatar?.height ?? 0);
@@ -153,7 +147,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
       user_id: ada.user_id,
       role: 'admin',
     });
-    await using opened = await visit(browser, made, at('trail'), { person: ada });
+    await using opened = await visit(made, at('trail'), { person: ada });
     const { page } = opened;
     await page.getByRole('heading', { name: 'Audit log' }).waitFor();
     await page.getByRole('button', { name: /^Organization/ }).click();
@@ -169,7 +163,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     const { id } = await createOrganization(accounts, OPERATOR, { name: 'Working Works' });
     await addMember(accounts, OPERATOR, { organization_id: id, user_id, role: 'owner' });
     await setSuspended(accounts, OPERATOR, { organization_id, is_suspended: true });
-    await using opened = await visit(browser, made, at('overview', person), { person });
+    await using opened = await visit(made, at('overview', person), { person });
     const { page } = opened;
     const told = page.getByRole('alert').getByText('The operator has suspended this organization.');
     for (const name of ['Overview', 'Members']) {
@@ -190,7 +184,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
       user_id: ada.user_id,
       role: 'reader',
     });
-    await using opened = await visit(browser, made, at('none'), { person: ada });
+    await using opened = await visit(made, at('none'), { person: ada });
     const { page } = opened;
     for (const [path, title] of [
       [at('none'), 'There is nothing here'],
@@ -209,7 +203,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     const { id } = await createOrganization(accounts, OPERATOR, { name: 'o'.repeat(100) });
     await addMember(accounts, OPERATOR, { organization_id: id, user_id: person.user_id, role: 'owner' });
     const view = { ...PHONE, width: 360 };
-    await using opened = await visit(browser, made, at('overview', person), { person, view });
+    await using opened = await visit(made, at('overview', person), { person, view });
     const { page } = opened;
     for (const name of [/^Organization/, /^Account/, /[Aa]lerts/]) {
       await page.getByRole('button', { name }).click();
@@ -227,7 +221,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   test('a relative time moves on while the page is open', async () => {
     const { default_project_id: project_id } = ada;
     await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Watched' });
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     await carrySession(opened, made, ada);
     const { page } = opened;
     await page.clock.install();
@@ -239,7 +233,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
   });
 
   test('the navigation has its pages in groups, and every link has an icon', async () => {
-    await using opened = await visit(browser, made, at('overview'), { person: ada });
+    await using opened = await visit(made, at('overview'), { person: ada });
     const { page } = opened;
     const navigation = page.getByRole('navigation', { name: 'Pages' });
     await navigation.getByRole('list', { name: 'Build' }).getByRole('link', { name: 'Playground' }).waitFor();
@@ -255,7 +249,7 @@ describe.skipIf(program === null)('the frame around the pages', () => {
     const { organization_id, default_project_id: project_id } = ada;
     await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Clock' });
     await made.service.execute(`UPDATE api_keys SET last_used_at_ms = ${time_ms} WHERE name = 'Clock'`);
-    await using opened = await browser.page(DESKTOP, 'Asia/Tokyo');
+    await using opened = await openPage(DESKTOP, 'Asia/Tokyo');
     await carrySession(opened, made, ada);
     const { page } = opened;
     await page.goto(`${made.service.server.address}/console/o/${organization_id}/keys`);

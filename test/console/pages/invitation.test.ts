@@ -1,42 +1,27 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import type { SignUpRule } from '../../../src/console/people/sign-in.ts';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, type ConsolePage, PHONE } from '../browser.ts';
-import {
-  addPerson,
-  mailedLink,
-  PASSWORD,
-  type Person,
-  startTestConsole,
-  type TestConsole,
-} from '../people.ts';
+import { type ConsolePage, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, mailedLink, PASSWORD, type Person } from '../people.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe
-  .skipIf(program === null)
-  .each([['open'], ['invited']] as const satisfies readonly (readonly [SignUpRule])[])(
+describeInBrowser.each([['open'], ['invited']] as const satisfies readonly (readonly [SignUpRule])[])(
   'an invitation, where sign-up is %s',
   (sign_up) => {
-    let made: TestConsole;
-    let browser: ConsoleBrowser;
+    const made = consoleInBrowser({}, { sign_up });
     let ada: Person;
     beforeAll(async () => {
-      made = await startTestConsole({}, { sign_up });
       ada = await addPerson(made, { email: 'ada@example.com', name: 'Analytical Engines' });
-      browser = await ConsoleBrowser.shared(program ?? '');
     });
-    afterAll(() => made.close());
 
     /** Invites as the owner does, on the page of members; resolves with the link that is mailed. */
     const inviteByPage = async (email: string): Promise<string> => {
       const path = `/console/o/${ada.organization_id}/members`;
-      await using opened = await visit(browser, made, path, { person: ada });
+      await using opened = await visit(made, path, { person: ada });
       const { page } = opened;
       await page.getByRole('button', { name: 'Invite a member' }).click();
       await page.getByRole('dialog').getByLabel('Email address').fill(email);
@@ -47,7 +32,7 @@ describe
     const open = async (link: string, person?: Person): Promise<ConsolePage> => {
       expect(link).toStartWith(made.service.server.address);
       const path = link.slice(made.service.server.address.length);
-      return await visit(browser, made, path, person === undefined ? { view: PHONE } : { person });
+      return await visit(made, path, person === undefined ? { view: PHONE } : { person });
     };
     const seesOrganization = async ({ page }: ConsolePage) => {
       await page.getByText('You are now a member of Analytical Engines.').waitFor();

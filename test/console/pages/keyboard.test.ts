@@ -1,37 +1,30 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Locator, Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { creditByHand, startTopUp } from '../../../src/payments/credit.ts';
 import { manualProvider } from '../../../src/payments/manual.ts';
 import { DAY_MS } from '../../../src/time/clock.ts';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { choose, pressOn, tabTo, typeForm, typeInto } from './keyboard.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
 /** Sign-in, keys and playground have such a test in their own files. */
-describe.skipIf(program === null)('by keyboard alone', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('by keyboard alone', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   beforeAll(async () => {
-    made = await startTestConsole();
-    browser = await ConsoleBrowser.shared(program ?? '');
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace', is_operator: true });
     const { organization_id } = ada;
     await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
     await addMemberPerson(made, organization_id, 'reader', 'Rita Reader');
   });
-  afterAll(() => made.close());
 
-  const open = (path: string) => visit(browser, made, path, { person: ada });
+  const open = (path: string) => visit(made, path, { person: ada });
   const openOwn = (name: string) => open(`/console/o/${ada.organization_id}/${name}`);
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
   const dialogButton = (page: Page, name: string) =>

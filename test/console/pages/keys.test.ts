@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey, listKeys } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
@@ -7,10 +7,10 @@ import { createProject } from '../../../src/accounts/projects.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { DAY_MS } from '../../../src/time/clock.ts';
 import { startOfMonth_ms } from '../../../src/time/month.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { post, SMALL_REQUEST } from '../../support/requests.ts';
-import { ConsoleBrowser, type ConsolePage, PHONE } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { type ConsolePage, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person, startTestConsole } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { addUsage } from '../usage-rows.ts';
 import { pressOn } from './keyboard.ts';
@@ -18,18 +18,12 @@ import { addMemberPerson, LATELY, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe.skipIf(program === null)('the page of keys', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the page of keys', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   beforeAll(async () => {
-    made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   const pathOf = (organization_id: string) => `/console/o/${organization_id}/keys`;
 
@@ -37,7 +31,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     const { accounts } = made.service;
     const { organization_id } = ada;
     await createProject(accounts, OPERATOR, { organization_id, name: 'Checkout' });
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: ada });
+    await using opened = await visit(made, pathOf(organization_id), { person: ada });
     const { page } = opened;
     await page.getByText('No active keys').waitFor();
     await page.getByRole('button', { name: 'Create key' }).click();
@@ -103,7 +97,7 @@ describe.skipIf(program === null)('the page of keys', () => {
   });
 
   test('a dialog stays while its key is made, so that no other dialog shows the key', async () => {
-    await using opened = await visit(browser, made, pathOf(ada.organization_id), { person: ada });
+    await using opened = await visit(made, pathOf(ada.organization_id), { person: ada });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     await page.getByRole('button', { name: 'Create key', disabled: false }).click();
@@ -130,7 +124,7 @@ describe.skipIf(program === null)('the page of keys', () => {
   });
 
   test('a session that ended while a key is made leads to the sign-in form without a question', async () => {
-    await using opened = await visit(browser, made, pathOf(ada.organization_id), { person: ada });
+    await using opened = await visit(made, pathOf(ada.organization_id), { person: ada });
     const { page } = opened;
     const questions: string[] = [];
     page.on('dialog', async (question) => {
@@ -147,7 +141,7 @@ describe.skipIf(program === null)('the page of keys', () => {
 
   test('neither the way back nor a reload loses a key that is shown once', async () => {
     const overview = `/console/o/${ada.organization_id}/overview`;
-    await using opened = await visit(browser, made, overview, { person: ada });
+    await using opened = await visit(made, overview, { person: ada });
     const { page } = opened;
     await page.getByRole('link', { name: 'Keys', exact: true }).click();
     await page.getByRole('button', { name: 'Create key', disabled: false }).click();
@@ -178,7 +172,7 @@ describe.skipIf(program === null)('the page of keys', () => {
 
   test('everything about keys is done by the keyboard alone', async () => {
     const grace = await addPerson(made, { email: 'grace@example.com', name: 'Grace Hopper' });
-    await using opened = await visit(browser, made, pathOf(grace.organization_id), { person: grace });
+    await using opened = await visit(made, pathOf(grace.organization_id), { person: grace });
     const { page } = opened;
     await page.getByText('No active keys').waitFor();
     const button = (name: string) => page.getByRole('button', { name, exact: true });
@@ -208,7 +202,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     const { organization_id, default_project_id } = ada;
     const reader = await addMemberPerson(made, organization_id, 'reader', 'Rita Reader');
     await createKey(made.service.accounts, OPERATOR, { project_id: default_project_id, name: 'Nightly' });
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: reader });
+    await using opened = await visit(made, pathOf(organization_id), { person: reader });
     const { page } = opened;
     await page.getByRole('row', { name: 'Nightly' }).getByText('Operator').waitFor();
     expect(await page.getByRole('button', { name: /create\b/i }).count()).toBe(0);
@@ -221,7 +215,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     const actor = { kind: 'user', user_id: developer.user_id } as const;
     await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Of another' });
     await createKey(made.service.accounts, actor, { project_id, name: 'Own key' });
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: developer });
+    await using opened = await visit(made, pathOf(organization_id), { person: developer });
     const { page } = opened;
     await page.getByRole('button', { name: 'Revoke Own key' }).waitFor();
     expect(await page.getByRole('row', { name: 'Of another' }).count()).toBe(1);
@@ -236,7 +230,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     for (let made_keys = 0; made_keys < 99; made_keys++) {
       await createKey(accounts, OPERATOR, { project_id, name: `Key ${made_keys}` });
     }
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: mary, view: PHONE });
+    await using opened = await visit(made, pathOf(organization_id), { person: mary, view: PHONE });
     const { page } = opened;
     await page.getByText('You can create 1 more key.').waitFor();
     await page.getByRole('button', { name: 'Create key' }).click();
@@ -251,7 +245,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     await page.getByText('You have 100 active keys, which is the limit.').waitFor();
     await page.getByText('To replace one, rotate it and let the old key end at once.').waitFor();
     const reader = await addMemberPerson(made, organization_id, 'reader');
-    await using other = await visit(browser, made, pathOf(organization_id), { person: reader });
+    await using other = await visit(made, pathOf(organization_id), { person: reader });
     await other.page.getByRole('row').nth(1).waitFor();
     expect(await other.page.getByText('which is the limit').count()).toBe(0);
     expect(await page.getByRole('button', { name: 'Create key' }).isDisabled()).toBe(true);
@@ -280,7 +274,7 @@ describe.skipIf(program === null)('the page of keys', () => {
       await createKey(accounts, OPERATOR, { project_id: project, name: `Key ${number}` });
     }
     const narrow = { name: 'narrow', width: 740, height: 800, theme: 'light' } as const;
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: many, view: narrow });
+    await using opened = await visit(made, pathOf(organization_id), { person: many, view: narrow });
     const { page } = opened;
     const names = () => page.locator('td.name').allInnerTexts();
     await page.getByText('1–50 of 60').waitFor();
@@ -353,7 +347,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     add(large, 32, start_ms);
     add(large, 32, start_ms);
     add(small, 320, start_ms - 2_000);
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: ada });
+    await using opened = await visit(made, pathOf(organization_id), { person: ada });
     const { page } = opened;
     await page.getByRole('cell', { name: '$0.02' }).waitFor();
     const spendOf = (name: string) =>
@@ -374,7 +368,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     const lim = await addPerson(made, { email: 'lim@example.com', name: 'Lim Its' });
     const { organization_id } = lim;
     await creditByHand(accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: lim });
+    await using opened = await visit(made, pathOf(organization_id), { person: lim });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     await page.getByRole('button', { name: 'Create key', disabled: false }).click();
@@ -449,7 +443,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     for (const name of ['Shop server', 'Nightly import', 'n'.repeat(100)]) {
       await createKey(accounts, OPERATOR, { project_id, name });
     }
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: ada, view: PHONE });
+    await using opened = await visit(made, pathOf(organization_id), { person: ada, view: PHONE });
     const { page } = opened;
     await page.getByRole('row', { name: 'Nightly import' }).waitFor();
     const topOf = async (title: string) =>
@@ -474,7 +468,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     const { organization_id, default_project_id: project_id } = joan;
     const expires_at_ms = clock.now_ms() + 2 * DAY_MS;
     await createKey(accounts, OPERATOR, { project_id, name: 'Short job', expires_at_ms });
-    await using opened = await visit(browser, made, pathOf(organization_id), { person: joan });
+    await using opened = await visit(made, pathOf(organization_id), { person: joan });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     const chosen = (label: string) => dialog.getByLabel(label).locator('option:checked').textContent();
@@ -501,7 +495,7 @@ describe.skipIf(program === null)('the page of keys', () => {
     // Its clock is moved.
     await using own = { ...(await startTestConsole()), [Symbol.asyncDispose]: () => own.close() };
     const eve = await addPerson(own, { email: 'eve@example.com', name: 'Eve Rotates' });
-    await using opened = await visit(browser, own, pathOf(eve.organization_id), { person: eve });
+    await using opened = await visit(own, pathOf(eve.organization_id), { person: eve });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     const shownKey = async () => (await dialog.locator('.copy-text code').textContent()) ?? '';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { invite } from '../../../src/accounts/invitations.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
@@ -8,15 +8,14 @@ import { projectFile } from '../../../src/files/project-root.ts';
 import { startTopUp } from '../../../src/payments/credit.ts';
 import { manualProvider } from '../../../src/payments/manual.ts';
 import { DAY_MS } from '../../../src/time/clock.ts';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { type ConsolePage, DESKTOP, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { addUsage } from '../usage-rows.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
 /** The path of a `PageEntry`. Its file would import the browser's types. */
 const { PAGES }: { readonly PAGES: readonly { readonly path: string }[] } = await import(
   projectFile('src/console/pages/pages.ts')
@@ -26,14 +25,11 @@ const { PAGES }: { readonly PAGES: readonly { readonly path: string }[] } = awai
 const LONG_NAME = 'Donaudampfschifffahrtsgesellschaft'.repeat(3).slice(0, 100);
 const SMALL_PHONE = { ...PHONE, width: 320 };
 
-describe.skipIf(program === null)('the layout of every page', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the layout of every page', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   let invitation_token: string;
   beforeAll(async () => {
-    made = await startTestConsole();
-    browser = await ConsoleBrowser.shared(program ?? '');
     ada = await addPerson(made, { email: 'ada@example.com', name: LONG_NAME, is_operator: true });
     const { organization_id } = ada;
     const { accounts, db } = made.service;
@@ -54,7 +50,6 @@ describe.skipIf(program === null)('the layout of every page', () => {
     const asked = { organization_id, email: `${LONG_NAME}@example.com`, role: 'reader' } as const;
     invitation_token = (await invite(accounts, OPERATOR, asked)).token;
   });
-  afterAll(() => made.close());
 
   /** The widths of these at which the open page is wider than the screen, each with the page's path. */
   async function tooWide(opened: ConsolePage, path: string): Promise<readonly string[]> {
@@ -67,7 +62,7 @@ describe.skipIf(program === null)('the layout of every page', () => {
   }
 
   test('no page of the console is wider than the screen, however long its names are', async () => {
-    await using opened = await visit(browser, made, '/console/account', { person: ada });
+    await using opened = await visit(made, '/console/account', { person: ada });
     const { page } = opened;
     const found: string[] = [];
     for (const { path } of PAGES) {
@@ -90,7 +85,7 @@ describe.skipIf(program === null)('the layout of every page', () => {
   });
 
   test('no document is wider than the screen', async () => {
-    await using opened = await visit(browser, made, '/docs');
+    await using opened = await visit(made, '/docs');
     const found: string[] = [];
     for (const path of ['/docs', '/docs/errors', '/swagger']) {
       await opened.page.goto(`${made.origin}${path}`);
@@ -101,7 +96,7 @@ describe.skipIf(program === null)('the layout of every page', () => {
   });
 
   test('forced colours leave to see which document is open', async () => {
-    await using opened = await visit(browser, made, '/docs');
+    await using opened = await visit(made, '/docs');
     const { page } = opened;
     await page.emulateMedia({ forcedColors: 'active' });
     const colour = (selector: string) =>

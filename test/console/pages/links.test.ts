@@ -1,27 +1,19 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { Request } from 'playwright-core';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP } from '../browser.ts';
-import { addPerson, mailedLink, PASSWORD, startTestConsole, type TestConsole } from '../people.ts';
+import { type ConsolePage, DESKTOP, openPage } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, mailedLink, PASSWORD } from '../people.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
 const NEW_PASSWORD = 'another battery staple';
 
-describe.skipIf(program === null)('the token of a mailed link is in no address and no referrer', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
-  beforeAll(async () => {
-    made = await startTestConsole();
-    browser = await ConsoleBrowser.shared(program ?? '');
-  });
-  afterAll(() => made.close());
+describeInBrowser('the token of a mailed link is in no address and no referrer', () => {
+  const made = consoleInBrowser();
 
   /** A page, and what its browser sends of addresses from here on. */
   async function watchedPage() {
-    const opened = await browser.page(DESKTOP);
+    const opened = await openPage(DESKTOP);
     const requests: Promise<{
       readonly change: boolean;
       readonly sent: string[];
@@ -101,7 +93,7 @@ describe.skipIf(program === null)('the token of a mailed link is in no address a
     const link = await mailedLink(made, email, 'verify');
     const token = new URLSearchParams(new URL(link).hash.slice(1)).get('token');
     expect((await change('verify', { token, password: PASSWORD })).status).toBe(200);
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await open(opened, link, 'Verify your email address');
     await page.getByLabel('Password').fill(PASSWORD);

@@ -1,25 +1,21 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { invite } from '../../../src/accounts/invitations.ts';
 import { removeMember } from '../../../src/accounts/members.ts';
 import { ROLES, type Role } from '../../../src/contract/roles.ts';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, PAGE_VIEWS, PHONE } from '../browser.ts';
-import { addPerson, mailedToken, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { PAGE_VIEWS, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, mailedToken, type Person } from '../people.ts';
 import { addMemberPerson, LATELY, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe.skipIf(program === null)('the page of members', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the page of members', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   let members: Record<Role, Person>;
   let path: string;
   beforeAll(async () => {
-    made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
     const { organization_id } = ada;
     members = {
@@ -30,9 +26,7 @@ describe.skipIf(program === null)('the page of members', () => {
       reader: await addMemberPerson(made, organization_id, 'reader', 'Rita Reader'),
     };
     path = `/console/o/${organization_id}/members`;
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   const rolesNow = async () =>
     (await made.service.accounts.store.accounts.membersOf(ada.organization_id)).map(({ role }) => role);
@@ -52,7 +46,7 @@ describe.skipIf(program === null)('the page of members', () => {
       email: 'new.owner@example.com',
       role: 'owner',
     });
-    await using opened = await visit(browser, made, path, { person: members[role] });
+    await using opened = await visit(made, path, { person: members[role] });
     const { page } = opened;
     await page.getByRole('row', { name: 'Rita Reader' }).waitFor();
     const may_manage = role === 'owner' || role === 'admin';
@@ -70,7 +64,7 @@ describe.skipIf(program === null)('the page of members', () => {
   });
 
   test('an owner invites, sends again and revokes', async () => {
-    await using opened = await visit(browser, made, path, { person: ada });
+    await using opened = await visit(made, path, { person: ada });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     await page.getByText('No open invitations').waitFor();
@@ -110,7 +104,7 @@ describe.skipIf(program === null)('the page of members', () => {
 
   test('an owner changes roles and removes a member; the last owner is not offered to go', async () => {
     const guest = await addMemberPerson(made, ada.organization_id, 'reader', 'Gus Guest');
-    await using opened = await visit(browser, made, path, { person: ada });
+    await using opened = await visit(made, path, { person: ada });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     const leave = page.getByRole('button', { name: 'Leave the organization' });
@@ -141,7 +135,7 @@ describe.skipIf(program === null)('the page of members', () => {
 
   test('an admin may not make owners, and who gives up the own role loses its buttons at once', async () => {
     const second = await addMemberPerson(made, ada.organization_id, 'admin', 'Amy Admin');
-    await using opened = await visit(browser, made, path, { person: second });
+    await using opened = await visit(made, path, { person: second });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     await page.getByRole('button', { name: 'Change the role of Amy Admin' }).click();
@@ -163,7 +157,7 @@ describe.skipIf(program === null)('the page of members', () => {
 
   test('who was removed meanwhile is told that there is nothing', async () => {
     const gone = await addMemberPerson(made, ada.organization_id, 'admin', 'Gil Gone');
-    await using opened = await visit(browser, made, path, { person: gone });
+    await using opened = await visit(made, path, { person: gone });
     const { page } = opened;
     const { organization_id } = ada;
     await page.getByRole('button', { name: 'Remove Rita Reader' }).click();
@@ -185,7 +179,7 @@ describe.skipIf(program === null)('the page of members', () => {
         { organization_id, email, role },
       );
     }
-    await using opened = await visit(browser, made, path, { person: ada, view: PHONE });
+    await using opened = await visit(made, path, { person: ada, view: PHONE });
     const { page } = opened;
     await page.getByRole('cell', { name: 'grace@example.com', exact: true }).waitFor();
     for (const view of PAGE_VIEWS) {

@@ -17,7 +17,7 @@ import { handleWebhook } from '../../../src/payments/webhooks.ts';
 import { SETTINGS, sign, transaction } from '../../payments/paddle-calls.ts';
 import { chromiumPath } from '../../support/chromium.ts';
 import { MovableClock } from '../../support/clock.ts';
-import { ConsoleBrowser, DESKTOP, PHONE, type View } from '../browser.ts';
+import { DESKTOP, PHONE, type View } from '../browser.ts';
 import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { visit } from './visitor.ts';
@@ -34,7 +34,6 @@ const NAMES = [
 ];
 
 let made: TestConsole;
-let browser: ConsoleBrowser;
 let ada: Person;
 let grace: Person;
 let eve: Person;
@@ -46,7 +45,6 @@ beforeAll(async () => {
   clock.stepWallClock(-300_000);
   made = await startTestConsole({ clock });
   seconds(clock);
-  browser = await ConsoleBrowser.shared(program);
   ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace', is_operator: true });
   grace = await addPerson(made, { email: 'grace@example.com', name: 'Grace Hopper' });
   eve = await addPerson(made, { email: 'eve@example.com', name: 'Eve Reader' });
@@ -120,8 +118,7 @@ async function fill(): Promise<void> {
   await audits.auditNow(OPERATOR);
 }
 
-const open = (person: Person, path: string, view: View = DESKTOP) =>
-  visit(browser, made, path, { person, view });
+const open = (person: Person, path: string, view: View = DESKTOP) => visit(made, path, { person, view });
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { name, level: 1 }).waitFor();
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();

@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { changeProject, createProject } from '../../../src/accounts/projects.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
 import { spend } from '../../payments/support.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { ask } from '../../support/requests.ts';
-import { ConsoleBrowser, DESKTOP, PHONE } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { DESKTOP, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { addUsage } from '../usage-rows.ts';
 import { comeBack, visit } from './visitor.ts';
@@ -17,18 +17,8 @@ setDefaultTimeout(120_000);
 
 const DOLLAR_MICROS = 1_000_000;
 
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
-
-describe.skipIf(program === null)('the start of the console', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
-  beforeAll(async () => {
-    made = await startTestConsole({ cold: false });
-    browser = await ConsoleBrowser.shared(program ?? '');
-  });
-  afterAll(() => made.close());
+describeInBrowser('the start of the console', () => {
+  const made = consoleInBrowser({ cold: false });
 
   const overviewPath = ({ organization_id }: Person) => `/console/o/${organization_id}/overview`;
 
@@ -39,7 +29,7 @@ describe.skipIf(program === null)('the start of the console', () => {
 
   test('a new organization does its three steps, which tick themselves off and make way', async () => {
     const ada = await addPerson(made, { email: 'ada@example.com' });
-    await using opened = await visit(browser, made, '/console', { person: ada, view: DESKTOP });
+    await using opened = await visit(made, '/console', { person: ada, view: DESKTOP });
     const { page } = opened;
     await page.waitForURL(`**${overviewPath(ada)}`);
     const steps = page.getByRole('list').filter({ hasText: 'Create a key' }).getByRole('listitem');
@@ -87,7 +77,7 @@ describe.skipIf(program === null)('the start of the console', () => {
       user_id: bob.user_id,
       role: 'reader',
     });
-    await using opened = await visit(browser, made, '/console', { person: bob, view: PHONE });
+    await using opened = await visit(made, '/console', { person: bob, view: PHONE });
     const { page } = opened;
     await page.getByRole('heading', { name: 'Your organizations' }).waitFor();
     expect(await page.getByRole('main').getByRole('link').allInnerTexts()).toEqual(
@@ -118,7 +108,7 @@ describe.skipIf(program === null)('the start of the console', () => {
       await spend({ context, db, organization_id, project_id }, cost_micros);
       await changeProject(context, OPERATOR, { project_id, spend_limit_micros });
     }
-    await using opened = await visit(browser, made, overviewPath(dave), { person: dave, view: DESKTOP });
+    await using opened = await visit(made, overviewPath(dave), { person: dave, view: DESKTOP });
     const { page } = opened;
     await page.getByText('<$0.01 of $0.001250').waitFor();
     await page.getByText('<$0.01 of $0.001000', { exact: true }).waitFor();
@@ -155,7 +145,7 @@ describe.skipIf(program === null)('the start of the console', () => {
     expect((await ask(made.service, key)).status).toBe(200);
     for (let count = 0; count < 3; count += 1)
       expect((await ask(made.service, key, { model: 'none' })).status).toBe(404);
-    await using opened = await visit(browser, made, overviewPath(fay), { person: fay, view: DESKTOP });
+    await using opened = await visit(made, overviewPath(fay), { person: fay, view: DESKTOP });
     const { page } = opened;
     const chart = page.getByRole('figure', { name: /^Requests by/ });
     await chart.getByText('Answered (200)', { exact: true }).waitFor();
@@ -188,7 +178,7 @@ describe.skipIf(program === null)('the start of the console', () => {
     const asked_again = Promise.withResolvers<() => void>();
     let asked = 0;
     let is_back = false;
-    await using opened = await visit(browser, made, '/console/account', { person: hal });
+    await using opened = await visit(made, '/console/account', { person: hal });
     const { page } = opened;
     await page.route('**/usage/limits', async (route) => {
       asked += 1;
@@ -218,7 +208,7 @@ describe.skipIf(program === null)('the start of the console', () => {
           await spend({ context, db, organization_id, project_id }, cost_micros);
         await changeProject(context, OPERATOR, { project_id, spend_limit_micros: 600_000 });
       }
-      await using opened = await visit(browser, made, overviewPath(erin), { person: erin, view: PHONE });
+      await using opened = await visit(made, overviewPath(erin), { person: erin, view: PHONE });
       await opened.page.getByText(state === 'new' ? 'Three steps' : 'Your first answer came').waitFor();
       if (state === 'used') await opened.page.getByText('$0.53 of $0.60').waitFor();
       await opened.page.getByText('Requests today').waitFor();

@@ -1,25 +1,21 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, DESKTOP, PHONE, type View } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { DESKTOP, PHONE, type View } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { addUsage } from '../usage-rows.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe.skipIf(program === null)('the command palette', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the command palette', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   let key_id: string;
   beforeAll(async () => {
-    made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
     const { organization_id, default_project_id: project_id } = ada;
     const key = await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Support inbox' });
@@ -27,13 +23,11 @@ describe.skipIf(program === null)('the command palette', () => {
     const to_ms = Date.now();
     const own = { organization_id, project_id, api_key_id: key_id };
     addUsage(made.service.db, { ...own, requests: 3, from_ms: to_ms - 60_000, to_ms });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   const open = async (view: View = DESKTOP) => {
     const path = `/console/o/${ada.organization_id}/overview`;
-    const opened = await visit(browser, made, path, { person: ada, view });
+    const opened = await visit(made, path, { person: ada, view });
     await opened.page.getByRole('heading', { name: 'Overview' }).waitFor();
     return opened;
   };

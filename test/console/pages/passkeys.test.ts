@@ -1,13 +1,11 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PHONE, type View } from '../browser.ts';
-import { addPerson, PASSWORD, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { type ConsolePage, DESKTOP, openPage, PHONE, type View } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, PASSWORD, type Person } from '../people.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
-
-const program = chromiumPath();
 
 /** Gives a page an authenticator of its own, whose user always proves who they are. */
 async function addAuthenticator({ page }: ConsolePage): Promise<void> {
@@ -25,21 +23,17 @@ async function addAuthenticator({ page }: ConsolePage): Promise<void> {
   });
 }
 
-describe.skipIf(program === null)('passkeys in a real browser', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('passkeys in a real browser', () => {
+  const made = consoleInBrowser();
   /** The service by the only name without https that browsers give passkeys to. */
   let local: string;
-  beforeAll(async () => {
-    made = await startTestConsole();
-    browser = await ConsoleBrowser.shared(program ?? '');
+  beforeAll(() => {
     local = `http://localhost:${new URL(made.service.server.address).port}`;
   });
-  afterAll(() => made.close());
 
   /** A page with an authenticator, where that person has signed in with the password. */
   async function signedInPage({ email }: Pick<Person, 'email'>, view: View = DESKTOP): Promise<ConsolePage> {
-    const opened = await browser.page(view);
+    const opened = await openPage(view);
     await addAuthenticator(opened);
     const { page } = opened;
     await page.goto(`${local}/console/account`);
@@ -176,15 +170,15 @@ describe.skipIf(program === null)('passkeys in a real browser', () => {
   test('are not offered at an address where browsers have none, and operators read why', async () => {
     const operator = await addPerson(made, { email: 'operator@example.com', is_operator: true });
     const customer = await addPerson(made, { email: 'customer@example.com' });
-    await using signed_out = await visit(browser, made, '/console/sign-in');
+    await using signed_out = await visit(made, '/console/sign-in');
     await signed_out.page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
     expect(await signed_out.page.getByRole('button', { name: /passkey/ }).count()).toBe(0);
     const [status, text] = await askFromPage(signed_out.page, '/console/api/passkey/question', '{}');
     expect([status, text]).toEqual([409, expect.stringContaining('"no_passkeys_here"')]);
-    await using operators = await visit(browser, made, '/console/account', { person: operator });
+    await using operators = await visit(made, '/console/account', { person: operator });
     await operators.page.getByText('No passkeys at this address').waitFor();
     expect(await operators.seriousFindings()).toEqual([]);
-    await using customers = await visit(browser, made, '/console/account', { person: customer });
+    await using customers = await visit(made, '/console/account', { person: customer });
     await customers.page.getByRole('button', { name: 'Set up two-step sign-in…' }).waitFor();
     await customers.page.waitForLoadState('networkidle');
     expect(await customers.page.getByRole('heading', { name: 'Passkeys' }).count()).toBe(0);

@@ -1,37 +1,32 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, PHONE } from '../browser.ts';
-import { addPerson, PASSWORD, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { openPage, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, PASSWORD, type Person } from '../people.ts';
 import { carrySession, visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
-const program = chromiumPath();
 const RECORD = 'The zebra in the garden ate my order 4711.';
 
-describe.skipIf(program === null)('what the playground keeps in the browser', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('what the playground keeps in the browser', () => {
+  const made = consoleInBrowser({ cold: false });
   let owner: Person;
 
   beforeAll(async () => {
-    made = await startTestConsole({ cold: false });
     owner = await addPerson(made, { email: 'owner@example.com', name: 'Ada Lovelace' });
     const { organization_id, default_project_id: project_id } = owner;
     await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
     await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Playground' });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   const playground = () => `/console/o/${owner.organization_id}/playground`;
-  const open = () => visit(browser, made, playground(), { person: owner });
+  const open = () => visit(made, playground(), { person: owner });
   const record = (page: Page) => page.getByRole('textbox', { name: 'Record' });
   const answered = (page: Page) => page.getByText('The answers are there').waitFor();
   const tab = (page: Page, name: string) => page.getByRole('tab', { name });
@@ -73,7 +68,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
   test('the draft outlives navigation, a reload, and a session that ended', async () => {
     const guest = await addPerson(made, { email: 'guest@example.com' });
     const path = `/console/o/${guest.organization_id}/playground`;
-    await using opened = await visit(browser, made, path, { person: guest });
+    await using opened = await visit(made, path, { person: guest });
     const { page } = opened;
     await record(page).fill(RECORD);
     await page.getByRole('link', { name: 'Usage' }).click();
@@ -302,7 +297,7 @@ describe.skipIf(program === null)('what the playground keeps in the browser', ()
   });
 
   test('two models are asked the same, beside each other, also on a phone', async () => {
-    await using opened = await browser.page(PHONE);
+    await using opened = await openPage(PHONE);
     const { page } = opened;
     await carrySession(opened, made, owner);
     await page.route('**/console/api/organizations/*/models*', async (route) => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
@@ -7,62 +7,52 @@ import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { projectFile } from '../../../src/files/project-root.ts';
 import { creditByHand } from '../../../src/payments/credit.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../../support/service.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { type ConsolePage, DESKTOP, PAGE_VIEWS, PHONE, type View } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { pressOn } from './keyboard.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
 
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
-
-describe.skipIf(program === null)('the playground in a real browser', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the playground in a real browser', () => {
   let owner: Person;
   let api_key: string;
   /** While it is there, the model answers nothing. */
   let held: { readonly reached: () => void } | undefined;
-
+  const made = consoleInBrowser({
+    embedded: true,
+    cold: false,
+    openEngine: (engine) => {
+      return {
+        ...engine,
+        evaluate: async (plan, options) => {
+          if (held !== undefined) {
+            held.reached();
+            await new Promise((_, reject) => {
+              options.signal?.addEventListener('abort', () => reject(options.signal?.reason));
+            });
+          }
+          return await engine.evaluate(plan, options);
+        },
+      };
+    },
+  });
   beforeAll(async () => {
-    made = await startTestConsole({
-      embedded: true,
-      cold: false,
-      openEngine: (engine) => {
-        return {
-          ...engine,
-          evaluate: async (plan, options) => {
-            if (held !== undefined) {
-              held.reached();
-              await new Promise((_, reject) => {
-                options.signal?.addEventListener('abort', () => reject(options.signal?.reason));
-              });
-            }
-            return await engine.evaluate(plan, options);
-          },
-        };
-      },
-    });
     owner = await addPerson(made, { email: 'owner@example.com', name: 'Ada Lovelace' });
     const { organization_id, default_project_id: project_id } = owner;
     await creditByHand(made.service.accounts, OPERATOR, { organization_id, amount_micros: 25_000_000 });
     ({ key: api_key } = await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Playground' }));
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   /** The page of an organization, as somebody who is signed in sees it. */
   const openPlayground = (
     person: Person,
     view: View = DESKTOP,
     organization_id = person.organization_id,
-  ): Promise<ConsolePage> =>
-    visit(browser, made, `/console/o/${organization_id}/playground`, { person, view });
+  ): Promise<ConsolePage> => visit(made, `/console/o/${organization_id}/playground`, { person, view });
 
   const run = (page: Page) => page.getByRole('button', { name: 'Run', exact: true });
   const answered = (page: Page) => page.getByText('The answers are there').waitFor();

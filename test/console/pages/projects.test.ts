@@ -1,31 +1,25 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { archiveProject, changeProject, createProject } from '../../../src/accounts/projects.ts';
 import { monthOf } from '../../../src/time/month.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { post } from '../../support/requests.ts';
-import { ConsoleBrowser, PAGE_VIEWS, PHONE } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { PAGE_VIEWS, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe.skipIf(program === null)('the page of projects', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the page of projects', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   let path: string;
   beforeAll(async () => {
-    made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
     path = `/console/o/${ada.organization_id}/projects`;
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   /** Writes what a project has spent in this month, as charges do. */
   const spend = (project_id: string, spent_micros: number) => {
@@ -37,7 +31,7 @@ describe.skipIf(program === null)('the page of projects', () => {
 
   test('an owner creates, renames, limits and archives a project, and reads how many keys end', async () => {
     const { accounts } = made.service;
-    await using opened = await visit(browser, made, path, { person: ada });
+    await using opened = await visit(made, path, { person: ada });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     await page.getByRole('row', { name: 'Default' }).getByText('$0.00, no limit').waitFor();
@@ -93,7 +87,7 @@ describe.skipIf(program === null)('the page of projects', () => {
   });
 
   test('a dialog stays until its form is answered, and tells why it was refused', async () => {
-    await using opened = await visit(browser, made, path, { person: ada });
+    await using opened = await visit(made, path, { person: ada });
     const { page } = opened;
     const dialog = page.getByRole('dialog');
     const answer = Promise.withResolvers<void>();
@@ -122,7 +116,7 @@ describe.skipIf(program === null)('the page of projects', () => {
   });
 
   test('a dialog whose form gets no answer can be left after a while', async () => {
-    await using opened = await visit(browser, made, path, { person: ada });
+    await using opened = await visit(made, path, { person: ada });
     const { page } = opened;
     await page.clock.install();
     const dialog = page.getByRole('dialog');
@@ -136,7 +130,7 @@ describe.skipIf(program === null)('the page of projects', () => {
   });
 
   test('a drag that begins in a field of a dialog loses nothing, and a click beside it closes it', async () => {
-    await using opened = await visit(browser, made, path, { person: ada });
+    await using opened = await visit(made, path, { person: ada });
     const { page } = opened;
     await page.getByRole('button', { name: 'Create project' }).click();
     const name = page.getByRole('dialog').getByLabel('Name');
@@ -159,9 +153,7 @@ describe.skipIf(program === null)('the page of projects', () => {
       const { id: project_id } = await createProject(accounts, OPERATOR, { organization_id, name });
       if (name === 'Project 2') spend(project_id, 8_500_000);
     }
-    await using opened = await visit(browser, made, `/console/o/${organization_id}/projects`, {
-      person: ada,
-    });
+    await using opened = await visit(made, `/console/o/${organization_id}/projects`, { person: ada });
     const { page } = opened;
     const names = () => page.locator('td.name').allInnerTexts();
     await page.getByRole('button', { name: 'Name', exact: true }).click();
@@ -196,7 +188,7 @@ describe.skipIf(program === null)('the page of projects', () => {
     }
     const { id } = await createProject(accounts, OPERATOR, { organization_id, name: 'Trial' });
     await archiveProject(accounts, OPERATOR, id);
-    await using opened = await visit(browser, made, path, { person: ada, view: PHONE });
+    await using opened = await visit(made, path, { person: ada, view: PHONE });
     const { page } = opened;
     for (const view of PAGE_VIEWS) {
       await opened.show(view);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { invite } from '../../../src/accounts/invitations.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
@@ -8,14 +8,12 @@ import { ROLES, type Role } from '../../../src/contract/roles.ts';
 import { projectFile } from '../../../src/files/project-root.ts';
 import { startTopUp } from '../../../src/payments/credit.ts';
 import { manualProvider } from '../../../src/payments/manual.ts';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
 /** The fields of a `PageEntry` that the test needs. Its file would import the browser's types. */
 interface Page {
   readonly path: string;
@@ -148,14 +146,12 @@ test('every page has a row, and every row is of a page', () => {
   expect(Object.keys(ROWS).sort()).toEqual(PAGES.map(({ path }) => path).sort());
 });
 
-describe.skipIf(program === null)('every page, as every kind of reader', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('every page, as every kind of reader', () => {
+  const made = consoleInBrowser();
   let organization_id: string;
   let invitation_token: string;
   const people = new Map<Reader, Person>();
   beforeAll(async () => {
-    made = await startTestConsole();
     const { accounts } = made.service;
     for (const reader of READERS) {
       const is_operator = reader === 'operator';
@@ -172,14 +168,12 @@ describe.skipIf(program === null)('every page, as every kind of reader', () => {
     const asked = { organization_id, email: 'guest@example.com', role: 'reader' } as const;
     invitation_token = (await invite(accounts, OPERATOR, asked)).token;
     await invite(accounts, OPERATOR, { ...asked, email: 'second.owner@example.com', role: 'owner' });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   test.each(READERS)('%s', async (reader) => {
     const person = people.get(reader);
     if (person === undefined) throw new Error(`${reader} is not signed in`);
-    await using opened = await visit(browser, made, '/console/account', { person });
+    await using opened = await visit(made, '/console/account', { person });
     const { page } = opened;
     const main = page.locator('main');
     await main.getByRole('heading', { name: 'Your account', level: 1 }).waitFor();

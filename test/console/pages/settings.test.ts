@@ -1,29 +1,23 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { chromiumPath } from '../../support/chromium.ts';
-import { ConsoleBrowser, PHONE } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe.skipIf(program === null)("the page of an organization's settings", () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser("the page of an organization's settings", () => {
+  const made = consoleInBrowser();
   let ada: Person;
   let path: string;
   beforeAll(async () => {
-    made = await startTestConsole();
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
     path = `/console/o/${ada.organization_id}/settings`;
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   test('an owner renames the organization, founds another one, and is not offered to leave the only owner', async () => {
-    await using opened = await visit(browser, made, path, { person: ada });
+    await using opened = await visit(made, path, { person: ada });
     const { page } = opened;
     await page.getByText(ada.organization_id).waitFor();
     const name = page.getByLabel('Name', { exact: true });
@@ -50,7 +44,7 @@ describe.skipIf(program === null)("the page of an organization's settings", () =
 
   test('a reader sees the id, is not offered to rename, and leaves', async () => {
     const reader = await addMemberPerson(made, ada.organization_id, 'reader', 'Rita Reader');
-    await using opened = await visit(browser, made, path, { person: reader });
+    await using opened = await visit(made, path, { person: reader });
     const { page } = opened;
     await page.getByText(ada.organization_id).waitFor();
     expect(await page.getByRole('button', { name: 'Save name' }).count()).toBe(0);
@@ -66,7 +60,7 @@ describe.skipIf(program === null)("the page of an organization's settings", () =
   });
 
   test('axe finds nothing serious, and nothing is wider than the screen', async () => {
-    await using opened = await visit(browser, made, path, { person: ada, view: PHONE });
+    await using opened = await visit(made, path, { person: ada, view: PHONE });
     await opened.page.getByText('You are the only owner').waitFor();
     await expectReadsWell(opened, 'settings');
     expect(opened.complaints).toEqual([]);

@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { chromiumPath } from '../../support/chromium.ts';
 import { appCode, wrongCode } from '../../support/totp.ts';
-import { ConsoleBrowser, DESKTOP, PHONE } from '../browser.ts';
-import { addPerson, PASSWORD, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { DESKTOP, openPage, PHONE } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, PASSWORD, type Person } from '../people.ts';
 import { addMemberPerson, visit } from './visitor.ts';
 
 setDefaultTimeout(120_000);
 
-const program = chromiumPath();
-
-describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
-  beforeAll(async () => {
-    made = await startTestConsole();
-    browser = await ConsoleBrowser.shared(program ?? '');
-  });
-  afterAll(() => made.close());
+describeInBrowser('two-step sign-in in a real browser', () => {
+  const made = consoleInBrowser();
 
   /** Signs in with the password; the code is asked for next. */
   async function enterPassword(page: Page, email: string): Promise<void> {
@@ -39,7 +31,7 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
 
   test('is set up by a scanned code, kept codes, and asked for at the next sign-in', async () => {
     const ada = await addPerson(made, { email: 'ada@example.com' });
-    await using opened = await visit(browser, made, '/console/account', { person: ada });
+    await using opened = await visit(made, '/console/account', { person: ada });
     const { page } = opened;
     await page.getByRole('button', { name: 'Set up two-step sign-in…' }).click();
     await page.getByRole('dialog').getByLabel('Password').fill(PASSWORD);
@@ -69,7 +61,7 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
     await page.getByRole('button', { name: 'Save name' }).click();
     await page.getByText('Your name is saved.').first().waitFor();
 
-    await using second = await browser.page(PHONE);
+    await using second = await openPage(PHONE);
     await enterPassword(second.page, ada.email);
     expect([await second.seriousFindings(), await second.overflows()]).toEqual([[], false]);
     await second.photograph('two-step-code');
@@ -80,7 +72,7 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
     await second.page.getByRole('button', { name: 'Sign in' }).click();
     await second.page.getByRole('heading', { name: 'Your account' }).waitFor();
 
-    await using third = await browser.page(DESKTOP);
+    await using third = await openPage(DESKTOP);
     await enterPassword(third.page, ada.email);
     await third.page.getByLabel('Code', { exact: true }).fill(first);
     await third.page.getByRole('button', { name: 'Sign in' }).click();
@@ -92,7 +84,7 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
   test('gets new recovery codes, and is turned off, by the password', async () => {
     const grace = await addPerson(made, { email: 'grace@example.com' });
     const { app_url } = await turnOn(grace);
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     const { page } = opened;
     await enterPassword(page, grace.email);
     await page.getByLabel('Code', { exact: true }).fill(appCode(app_url));
@@ -126,7 +118,7 @@ describe.skipIf(program === null)('two-step sign-in in a real browser', () => {
     const member = await addMemberPerson(made, owner.organization_id, 'developer', 'Dora');
     await turnOn(member);
     const path = `/console/o/${owner.organization_id}/members`;
-    await using opened = await visit(browser, made, path, { person: owner });
+    await using opened = await visit(made, path, { person: owner });
     const row = opened.page.getByRole('row', { name: 'dora@example.com' });
     await row.getByText('Two-step sign-in').waitFor();
     expect(await opened.page.getByText('Two-step sign-in').count()).toBe(1);

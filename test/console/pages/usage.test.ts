@@ -1,23 +1,19 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { createKey } from '../../../src/accounts/keys.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import { createProject } from '../../../src/accounts/projects.ts';
 import { DAY_MS } from '../../../src/time/clock.ts';
-import { chromiumPath } from '../../support/chromium.ts';
 import { eventually } from '../../support/eventually.ts';
-import { ConsoleBrowser, type ConsolePage, DESKTOP, DESKTOP_DARK, PHONE, type View } from '../browser.ts';
-import { addPerson, type Person, startTestConsole, type TestConsole } from '../people.ts';
+import { type ConsolePage, DESKTOP, DESKTOP_DARK, openPage, PHONE, type View } from '../browser.ts';
+import { consoleInBrowser, describeInBrowser } from '../in-browser.ts';
+import { addPerson, type Person } from '../people.ts';
 import { expectReadsWell } from '../screens.ts';
 import { addUsage } from '../usage-rows.ts';
 import { carrySession } from './visitor.ts';
 
 setDefaultTimeout(120_000);
-
-const program = chromiumPath();
-if (program === null)
-  console.log('The browser tests are skipped: there is no chromium (apt-get install chromium).');
 
 const REQUESTS = 620;
 const OTHER_REQUESTS = 62;
@@ -28,15 +24,13 @@ function utcDay(time_ms: number): string {
   return new Date(time_ms).toISOString().slice(0, 10);
 }
 
-describe.skipIf(program === null)('the usage page', () => {
-  let made: TestConsole;
-  let browser: ConsoleBrowser;
+describeInBrowser('the usage page', () => {
+  const made = consoleInBrowser();
   let ada: Person;
   let grace: Person;
   let other_project: { readonly project_id: string; readonly api_key_id: string };
 
   beforeAll(async () => {
-    made = await startTestConsole();
     const { accounts, db } = made.service;
     ada = await addPerson(made, { email: 'ada@example.com', name: 'Ada Lovelace' });
     grace = await addPerson(made, { email: 'grace@example.com', name: 'Grace Hopper' });
@@ -67,9 +61,7 @@ describe.skipIf(program === null)('the usage page', () => {
       to_ms: now_ms - 19 * DAY_MS,
     });
     addRolledUp({ ...own, day: utcDay(now_ms - 50 * DAY_MS) });
-    browser = await ConsoleBrowser.shared(program ?? '');
   });
-  afterAll(() => made.close());
 
   /** Writes a day that was rolled up. */
   const addRolledUp = (of: {
@@ -102,7 +94,7 @@ describe.skipIf(program === null)('the usage page', () => {
     organization_id = ada.organization_id,
     text = 'What you asked',
   ): Promise<ConsolePage> => {
-    const opened = await browser.page(view);
+    const opened = await openPage(view);
     await show(opened, person, organization_id, query);
     await opened.page.getByText(text).waitFor();
     return opened;
@@ -319,7 +311,7 @@ describe.skipIf(program === null)('the usage page', () => {
     const { id: api_key_id } = await createKey(made.service.accounts, OPERATOR, { project_id, name: 'Own' });
     const days = Array.from({ length: 17 }, (_, index) => utcDay(Date.UTC(2025, 2, 22 + index)));
     for (const day of days) addRolledUp({ organization_id, project_id, api_key_id, day });
-    await using opened = await browser.page(DESKTOP, 'Europe/Berlin');
+    await using opened = await openPage(DESKTOP, 'Europe/Berlin');
     const { page } = opened;
     await show(opened, konrad, organization_id, `?span=${days[0]}..${days.at(-1)}`);
     await page.getByText('Days are UTC.').waitFor();
@@ -499,7 +491,7 @@ describe.skipIf(program === null)('the usage page', () => {
   });
 
   test('a failed read says so with its request id, and can be tried again', async () => {
-    await using opened = await browser.page(DESKTOP);
+    await using opened = await openPage(DESKTOP);
     await opened.page.route('**/usage/series?*', (route) => route.abort());
     await show(opened, ada, ada.organization_id, '');
     await opened.page.getByText('The service cannot be reached.').waitFor();

@@ -1,7 +1,7 @@
 import { OPERATOR } from '../../../src/access/actor.ts';
 import { addMember } from '../../../src/accounts/members.ts';
 import type { Role } from '../../../src/contract/roles.ts';
-import { type ConsoleBrowser, type ConsolePage, DESKTOP, type View } from '../browser.ts';
+import { type ConsoleBrowser, type ConsolePage, DESKTOP, openPage, type View } from '../browser.ts';
 import { addPerson, type Person, type TestConsole } from '../people.ts';
 
 /** Gives a browser the session of that person. */
@@ -19,14 +19,20 @@ export async function carrySession(
   await page.context().addCookies(cookies);
 }
 
+/** How a page is visited: by nobody, on a desk and in the shared browser unless something else is given. */
+interface Visit {
+  readonly person?: Pick<Person, 'cookie'>;
+  readonly view?: View;
+  readonly browser?: ConsoleBrowser;
+}
+
 /** Opens a path of the console in a fresh browser profile, signed in as that person if one is given. */
 export async function visit(
-  browser: ConsoleBrowser,
   made: TestConsole,
   path: string,
-  { person, view = DESKTOP }: { readonly person?: Pick<Person, 'cookie'>; readonly view?: View } = {},
+  { person, view = DESKTOP, browser }: Visit = {},
 ): Promise<ConsolePage> {
-  const opened = await browser.page(view);
+  const opened = await (browser?.page(view) ?? openPage(view));
   if (person !== undefined) await carrySession(opened, made, person);
   await opened.page.goto(`${made.service.server.address}${path}`);
   return opened;
