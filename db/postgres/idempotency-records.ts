@@ -6,18 +6,14 @@ import { idempotentRequests } from './schema.ts';
 
 /** The stored idempotency keys in PostgreSQL; claims and answers are written in the transactions of the ledger. */
 export class PostgresIdempotencyRecords implements IdempotencyRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(private readonly executor: Executor) {}
 
   async findClaim(
     { api_key_id, key_hash }: Parameters<IdempotencyRecords['findClaim']>[0],
     after_ms: number,
   ): Promise<StoredClaim | undefined> {
     const { body_hash, answer, created_at_ms } = idempotentRequests;
-    const [row] = await this.#executor
+    const [row] = await this.executor
       .select({ body_hash, answer })
       .from(idempotentRequests)
       .where(
@@ -33,7 +29,7 @@ export class PostgresIdempotencyRecords implements IdempotencyRecords {
 
   /** Skips locked rows, because the ledger also deletes old answers and may have locked several. */
   async deleteAnswers(up_to_ms: number, limit: number): Promise<number> {
-    const deleted = await this.#executor.execute(sql`
+    const deleted = await this.executor.execute(sql`
       DELETE FROM idempotent_requests WHERE (api_key_id, key_hash) IN (
         SELECT api_key_id, key_hash FROM idempotent_requests
         WHERE created_at_ms <= ${up_to_ms} AND answer IS NOT NULL LIMIT ${limit} FOR UPDATE SKIP LOCKED)

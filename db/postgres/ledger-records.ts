@@ -11,16 +11,12 @@ import { ledgerEntries, organizations } from './schema.ts';
  * organization's row, and then draws the entry's id. So an organization's entries commit in the order of their ids.
  */
 export class PostgresLedgerRecords implements LedgerRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(private readonly executor: Executor) {}
 
   async topUp(movement: PaidMovement): Promise<void> {
     const { organization_id, amount_micros, payment_id, at_ms, paid_at_ms = at_ms } = movement;
     requireMicros(amount_micros, 1);
-    const entered = await this.#executor.execute(
+    const entered = await this.executor.execute(
       sql`WITH paid AS (
         UPDATE ${organizations} SET
           credit_micros = credit_micros + ${amount_micros},
@@ -37,7 +33,7 @@ export class PostgresLedgerRecords implements LedgerRecords {
 
   async refund({ organization_id, amount_micros, payment_id, at_ms }: PaymentMovement): Promise<void> {
     requireMicros(amount_micros, 1);
-    const entered = await this.#executor.execute(
+    const entered = await this.executor.execute(
       // PostgreSQL reads every column as it was before the statement.
       sql`WITH refunded AS (
         UPDATE ${organizations} SET
@@ -52,7 +48,7 @@ export class PostgresLedgerRecords implements LedgerRecords {
     );
     if (entered.length > 0) return;
     const organization = await firstRow(
-      this.#executor
+      this.executor
         .select({ id: organizations.id })
         .from(organizations)
         .where(eq(organizations.id, organization_id)),

@@ -19,14 +19,10 @@ const CHUNK_MOVEMENTS = 1_000;
 
 /** Reads the movements of credit in PostgreSQL. */
 export class PostgresMovementReader implements MovementReader {
-  readonly #db: PgDb;
-
-  constructor(db: PgDb) {
-    this.#db = db;
-  }
+  constructor(private readonly db: PgDb) {}
 
   movementLines(question: MovementQuestion): Promise<MovementPage> {
-    return readOneState(this.#db, (executor, requireTime) =>
+    return readOneState(this.db, (executor, requireTime) =>
       new Movements(executor, question, requireTime).page(),
     );
   }
@@ -34,22 +30,16 @@ export class PostgresMovementReader implements MovementReader {
 
 /** The movements of one question, read in one snapshot. */
 class Movements {
-  readonly #executor: Executor;
-  readonly #question: MovementQuestion;
-
   constructor(
-    executor: Executor,
-    question: MovementQuestion,
+    private readonly executor: Executor,
+    private readonly question: MovementQuestion,
     /** Throws if the read has taken too long. */
     private readonly requireTime: () => void,
-  ) {
-    this.#executor = executor;
-    this.#question = question;
-  }
+  ) {}
 
   async page(): Promise<MovementPage> {
-    const place = this.#question.before ?? (await this.#newest());
-    const lines = new MovementLines(this.#question, place);
+    const place = this.question.before ?? (await this.#newest());
+    const lines = new MovementLines(this.question, place);
     for await (const movement of this.#before(place.entry_id)) {
       if (!lines.add(movement)) return lines.page(false);
     }
@@ -59,17 +49,17 @@ class Movements {
   /** Returns the place after all movements. */
   async #newest(): Promise<MovementPlace> {
     const found = await firstRow(
-      this.#executor
+      this.executor
         .select({ credit_micros: organizations.credit_micros })
         .from(organizations)
-        .where(eq(organizations.id, this.#question.organization_id)),
+        .where(eq(organizations.id, this.question.organization_id)),
     );
     return { entry_id: Number.MAX_SAFE_INTEGER, balance_micros: found?.credit_micros ?? 0 };
   }
 
   /** Yields every movement before an entry, newest first. */
   async *#before(entry_id: number): AsyncGenerator<Movement, void, undefined> {
-    const { organization_id, charges_by, limit: lines } = this.#question;
+    const { organization_id, charges_by, limit: lines } = this.question;
     // By request, each line is one movement. One more movement than asked for shows that there are more.
     const limit = charges_by === 'request' ? Math.min(lines + 1, CHUNK_MOVEMENTS) : CHUNK_MOVEMENTS;
     let before_entry_id = entry_id;
@@ -88,11 +78,11 @@ class Movements {
     const hold = alias(ledgerEntries, 'hold');
     // The hold of each charge is one more read, which a line of many charges does not need.
     const request_id: SQL<string | null> =
-      this.#question.charges_by === 'request'
+      this.question.charges_by === 'request'
         ? sql`(SELECT ${hold.request_id} FROM ${ledgerEntries} AS ${sql.identifier('hold')}
           WHERE ${eq(hold.id, ledgerEntries.hold_entry_id)})`
         : sql`NULL`;
-    return await this.#executor
+    return await this.executor
       .select({
         kind: sql<'top_up' | 'refund' | 'charge'>`${ledgerEntries.kind}`,
         entry_id: ledgerEntries.id,
@@ -120,7 +110,7 @@ class Movements {
   }
 
   async #days({ organization_id, before_entry_id, limit }: MovementChunk): Promise<ChargedDay[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         day: ledgerDays.day,
         entry_id: ledgerDays.last_entry_id,

@@ -17,17 +17,13 @@ import { summedColumns } from './usage-columns.ts';
 
 /** Reads and writes the rows of the roll-up in PostgreSQL. */
 export class PostgresRollUpRecords implements RollUpRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(protected readonly executor: Executor) {}
 
   async requestsInLedger(after_entry_id: number, limit: number): Promise<readonly RequestInLedger[]> {
     const hold = alias(ledgerEntries, 'hold');
     const ended = alias(ledgerEntries, 'ended');
-    const checked = this.#executor.select({ id: auditCheckpoints.last_entry_id }).from(auditCheckpoints);
-    const rows = await this.#executor
+    const checked = this.executor.select({ id: auditCheckpoints.last_entry_id }).from(auditCheckpoints);
+    const rows = await this.executor
       .select({
         request_id: sql<string>`${hold.request_id}`,
         hold: {
@@ -71,11 +67,11 @@ export class PostgresRollUpRecords implements RollUpRecords {
     before_ms: number,
     limit: number,
   ): Promise<readonly Pick<UsageRow, 'request_id' | 'time_ms' | 'cost_micros'>[]> {
-    const inLedger = this.#executor
+    const inLedger = this.executor
       .select({ id: ledgerEntries.id })
       .from(ledgerEntries)
       .where(eq(ledgerEntries.request_id, usageRecords.request_id));
-    return await this.#executor
+    return await this.executor
       .select({
         request_id: usageRecords.request_id,
         time_ms: usageRecords.time_ms,
@@ -92,7 +88,7 @@ export class PostgresRollUpRecords implements RollUpRecords {
   async deleteEntries(pairs: readonly EntryPair[]): Promise<readonly DeletedEntry[]> {
     if (pairs.length === 0) return [];
     const ids = pairs.flatMap(({ hold_entry_id, end_entry_id }) => [hold_entry_id, end_entry_id]);
-    return await this.#executor
+    return await this.executor
       .delete(ledgerEntries)
       .where(sql`${ledgerEntries.id} = ANY (${`{${ids.join()}}`}::bigint[])`)
       .returning({
@@ -107,7 +103,7 @@ export class PostgresRollUpRecords implements RollUpRecords {
 
   async deleteUsage(request_ids: readonly string[]): Promise<readonly DeletedUsage[]> {
     if (request_ids.length === 0) return [];
-    return await this.#executor
+    return await this.executor
       .delete(usageRecords)
       .where(sql`${usageRecords.request_id} = ANY (${sql.param(request_ids)}::text[])`)
       .returning({ request_id: usageRecords.request_id, ...summedColumns(usageRecords) });
@@ -115,7 +111,7 @@ export class PostgresRollUpRecords implements RollUpRecords {
 
   async addLedgerDays(days: readonly LedgerDay[]): Promise<void> {
     if (days.length === 0) return;
-    await this.#executor
+    await this.executor
       .insert(ledgerDays)
       .values([...days])
       .onConflictDoUpdate({
@@ -130,7 +126,7 @@ export class PostgresRollUpRecords implements RollUpRecords {
 
   async addUsageDays(days: readonly UsageDay[]): Promise<void> {
     if (days.length === 0) return;
-    await this.#executor
+    await this.executor
       .insert(usageDays)
       .values([...days])
       .onConflictDoUpdate({
@@ -173,7 +169,7 @@ export class PostgresRollUpRecords implements RollUpRecords {
   /** Resolves with the query's sums for the given days, in their order. */
   async #sumsOf(days: readonly ProjectDay[], sum: SQL): Promise<readonly number[]> {
     if (days.length === 0) return [];
-    const rows = await this.#executor.execute<{ micros: string }>(sql`
+    const rows = await this.executor.execute<{ micros: string }>(sql`
       SELECT coalesce((${sum}), 0) AS micros
       FROM unnest(${sql.param(days.map(({ organization_id }) => organization_id))}::text[],
         ${sql.param(days.map(({ project_id }) => project_id))}::text[],

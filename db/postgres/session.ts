@@ -16,17 +16,15 @@ const ignore = () => undefined;
  * answer. A broken connection is replaced and never used again, because its transaction cannot continue elsewhere.
  */
 export class Session {
-  readonly #client: SQL;
-  /** The first statements of every new connection. */
-  readonly #settings: readonly string[];
   #connection: ReservedSQL | undefined;
   /** The signal that the next drop aborts. */
   #dropped = new AbortController();
 
-  constructor(client: SQL, settings: readonly string[] = []) {
-    this.#client = client;
-    this.#settings = settings;
-  }
+  constructor(
+    private readonly client: SQL,
+    /** The first statements of every new connection. */
+    private readonly settings: readonly string[] = [],
+  ) {}
 
   /**
    * Resolves with the connection, and opens one if there is none. Rejects with the client's error if it cannot connect,
@@ -58,11 +56,11 @@ export class Session {
   }
 
   async #open(signal: AbortSignal): Promise<ReservedSQL> {
-    const connection = await this.#client.reserve();
+    const connection = await this.client.reserve();
     const cut = async () => await connection.close({ timeout: 0 }).catch(ignore);
     signal.addEventListener('abort', cut);
     try {
-      for (const setting of this.#settings) {
+      for (const setting of this.settings) {
         signal.throwIfAborted();
         await connection.unsafe(setting);
       }

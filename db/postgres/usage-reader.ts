@@ -37,32 +37,26 @@ interface Group extends Pick<UsageRow, 'questions' | 'input_tokens' | 'cost_micr
 
 /** Reads usage in PostgreSQL, which computes all sums, because the event loop would have to parse every row. */
 export class PostgresUsageReader implements UsageReader {
-  readonly #db: PgDb;
-
-  constructor(db: PgDb) {
-    this.#db = db;
-  }
+  constructor(private readonly db: PgDb) {}
 
   page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
-    return readOneState(this.#db, (executor) =>
-      new PostgresUsageRecords(executor).page(filter, limit, after),
-    );
+    return readOneState(this.db, (executor) => new PostgresUsageRecords(executor).page(filter, limit, after));
   }
 
   series(question: SeriesQuestion): Promise<UsageSeries> {
-    return readOneState(this.#db, (executor) => seriesOf(executor, question));
+    return readOneState(this.db, (executor) => seriesOf(executor, question));
   }
 
   values(span: UsageSpan): Promise<UsageValues> {
-    return readOneState(this.#db, (executor) => valuesOf(executor, span));
+    return readOneState(this.db, (executor) => valuesOf(executor, span));
   }
 
   spendByKey(organization_id: string, from_ms: number): Promise<readonly KeySpend[]> {
-    return readOneState(this.#db, (executor) => spendByKey(executor, organization_id, from_ms));
+    return readOneState(this.db, (executor) => spendByKey(executor, organization_id, from_ms));
   }
 
   firstAnswer_ms(organization_id: string): Promise<number | undefined> {
-    return readOneState(this.#db, (executor) => firstAnswer_ms(executor, organization_id));
+    return readOneState(this.db, (executor) => firstAnswer_ms(executor, organization_id));
   }
 }
 

@@ -14,7 +14,6 @@ import type { UsageRow } from '../../src/store/usage-row.ts';
 import { endOfDay_ms, startOfDay_ms } from '../../src/time/days.ts';
 import { spanOf } from '../../src/usage/day-span.ts';
 import { firstRow } from '../records/first-row.ts';
-import type { Executor } from './connection.ts';
 import { ofOrganization } from './of-organization.ts';
 import { PostgresRollUpRecords } from './roll-up-records.ts';
 import { apiKeys, organizations, projects, usageDays, usageRecords } from './schema.ts';
@@ -23,17 +22,10 @@ import { conditionsOf } from './usage-conditions.ts';
 
 /** The usage in PostgreSQL. */
 export class PostgresUsageRecords extends PostgresRollUpRecords implements UsageRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    super(executor);
-    this.#executor = executor;
-  }
-
   async page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
     const { organization_id, from_ms, to_ms, request_id, ...rest } = filter;
     const newestFirst = [desc(usageRecords.time_ms), desc(usageRecords.request_id)];
-    return await this.#executor
+    return await this.executor
       .select({
         time_ms: usageRecords.time_ms,
         model: usageRecords.model,
@@ -76,7 +68,7 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
       column: typeof usageRecords.time_ms | typeof usageDays.day,
       direction: typeof asc,
     ) =>
-      this.#executor
+      this.executor
         .select({ column })
         .from(table)
         .where(organization_id === null ? undefined : ofOrganization(table.organization_id, organization_id))
@@ -84,7 +76,7 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
         .limit(1);
     // One statement finds a request once, even if it is rolled up meanwhile.
     const found = await firstRow(
-      this.#executor.execute<Record<'oldest_ms' | 'newest_ms' | 'first_day' | 'last_day', string | null>>(
+      this.executor.execute<Record<'oldest_ms' | 'newest_ms' | 'first_day' | 'last_day', string | null>>(
         sql`SELECT ${end(usageRecords, usageRecords.time_ms, asc)} AS oldest_ms,
           ${end(usageRecords, usageRecords.time_ms, desc)} AS newest_ms,
           ${end(usageDays, usageDays.day, asc)} AS first_day,
@@ -98,11 +90,11 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
   }
 
   async totalsOfDay(day: string, scope: UsageScope): Promise<readonly DayTotal[]> {
-    const rolled_up = this.#executor
+    const rolled_up = this.executor
       .select({ ...summedColumns(usageDays), requests: sql<number>`${usageDays.requests}`.as('requests') })
       .from(usageDays)
       .where(and(...conditionsOf(usageDays, scope), eq(usageDays.day, day)));
-    const kept = this.#executor
+    const kept = this.executor
       .select({ ...summedColumns(usageRecords), requests: sql<number>`1::bigint`.as('requests') })
       .from(usageRecords)
       .where(
@@ -116,7 +108,7 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
       sql<number>`sum(${column})`.mapWith(Number);
     const group = [usage.model, usage.mode, usage.endpoint, usage.status];
     const ids = [organizations.id, projects.id, apiKeys.id];
-    return await this.#executor
+    return await this.executor
       .select({
         organization: organizations.name,
         project: projects.name,
@@ -143,7 +135,7 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
     { first_day, last_day }: Partial<DaySpan>,
   ): Promise<RolledUp | undefined> {
     const found = await firstRow(
-      this.#executor
+      this.executor
         .select({
           requests: sql<number | null>`sum(${usageDays.requests})`.mapWith(Number),
           last_day: max(usageDays.day),
@@ -165,7 +157,7 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
     after_ms: number,
     until_ms?: number,
   ): Promise<readonly Pick<UsageRow, 'organization_id' | 'time_ms' | 'status' | 'input_tokens'>[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         organization_id: usageRecords.organization_id,
         time_ms: usageRecords.time_ms,
@@ -183,7 +175,7 @@ export class PostgresUsageRecords extends PostgresRollUpRecords implements Usage
 
   async newestTime_ms(): Promise<number | undefined> {
     const newest = await firstRow(
-      this.#executor
+      this.executor
         .select({ time_ms: usageRecords.time_ms })
         .from(usageRecords)
         .orderBy(desc(usageRecords.time_ms))

@@ -46,25 +46,22 @@ const NO_OWNER = sql`NOT EXISTS (SELECT 1 FROM members
 
 /** Users, organizations, members and projects. */
 export class SqlAccountRecords implements AccountRecords {
-  readonly #executor: Executor;
-  readonly #noteKeyChange: () => void;
-
-  constructor(executor: Executor, noteKeyChange: () => void) {
-    this.#executor = executor;
-    this.#noteKeyChange = noteKeyChange;
-  }
+  constructor(
+    private readonly executor: Executor,
+    private readonly noteKeyChange: () => void,
+  ) {}
 
   findUser(user_id: string): Promise<User | undefined> {
-    return firstRow(this.#executor.select(USER_COLUMNS).from(users).where(eq(users.id, user_id)));
+    return firstRow(this.executor.select(USER_COLUMNS).from(users).where(eq(users.id, user_id)));
   }
 
   findUserByEmail(email: string): Promise<User | undefined> {
-    return firstRow(this.#executor.select(USER_COLUMNS).from(users).where(eq(users.email, email)));
+    return firstRow(this.executor.select(USER_COLUMNS).from(users).where(eq(users.email, email)));
   }
 
   standingOf(user_id: string): Promise<UserStanding | undefined> {
     return firstRow(
-      this.#executor
+      this.executor
         .select({
           email_verified: users.email_verified,
           is_operator: users.is_operator,
@@ -76,21 +73,21 @@ export class SqlAccountRecords implements AccountRecords {
   }
 
   async allUsers(): Promise<User[]> {
-    return await this.#executor
+    return await this.executor
       .select(USER_COLUMNS)
       .from(users)
       .orderBy(asc(users.created_at_ms), asc(users.id));
   }
 
   async insertUser(user: User): Promise<void> {
-    await this.#executor.insert(users).values({ ...user, updated_at_ms: user.created_at_ms });
+    await this.executor.insert(users).values({ ...user, updated_at_ms: user.created_at_ms });
   }
 
   async anonymizeUser(
     user_id: string,
     { email, name, deleted_at_ms }: Pick<User, 'email' | 'name'> & { readonly deleted_at_ms: number },
   ): Promise<void> {
-    await this.#executor.transaction(async (transaction) => {
+    await this.executor.transaction(async (transaction) => {
       await deleteSignIns(transaction, user_id);
       await transaction.delete(alertRecipients).where(eq(alertRecipients.user_id, user_id));
       await transaction
@@ -108,19 +105,19 @@ export class SqlAccountRecords implements AccountRecords {
   }
 
   deleteSignIns(user_id: string): Promise<EndedSignIns> {
-    return this.#executor.transaction((transaction) => deleteSignIns(transaction, user_id));
+    return this.executor.transaction((transaction) => deleteSignIns(transaction, user_id));
   }
 
   async renameUser(user_id: string, name: string): Promise<void> {
-    await this.#executor.update(users).set({ name }).where(eq(users.id, user_id));
+    await this.executor.update(users).set({ name }).where(eq(users.id, user_id));
   }
 
   findOrganization(organization_id: string): Promise<Organization | undefined> {
-    return firstRow(this.#executor.select().from(organizations).where(eq(organizations.id, organization_id)));
+    return firstRow(this.executor.select().from(organizations).where(eq(organizations.id, organization_id)));
   }
 
   async allOrganizations(): Promise<Organization[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(organizations)
       .orderBy(asc(organizations.created_at_ms), asc(organizations.id));
@@ -136,7 +133,7 @@ export class SqlAccountRecords implements AccountRecords {
     const part = sql.param(`%${inLowerCase(text).replace(/[\\%_]/g, '\\$&')}%`, organizations.name);
     const hasMember = sql`EXISTS (SELECT 1 FROM members INNER JOIN users ON users.id = members.user_id
       WHERE members.organization_id = organizations.id AND lower(users.email) LIKE ${part} ESCAPE '\\')`;
-    return await this.#executor
+    return await this.executor
       .select({
         ...getTableColumns(organizations),
         members: sql`(SELECT count(*) FROM members WHERE members.organization_id = organizations.id)`.mapWith(
@@ -173,21 +170,21 @@ export class SqlAccountRecords implements AccountRecords {
 
   findPersonalOrganization(user_id: string): Promise<Organization | undefined> {
     return firstRow(
-      this.#executor.select().from(organizations).where(eq(organizations.personal_user_id, user_id)),
+      this.executor.select().from(organizations).where(eq(organizations.personal_user_id, user_id)),
     );
   }
 
   async hasOrganizations(): Promise<boolean> {
-    const found = await this.#executor.select({ id: organizations.id }).from(organizations).limit(1);
+    const found = await this.executor.select({ id: organizations.id }).from(organizations).limit(1);
     return found.length > 0;
   }
 
   async organizationsNamed(name: string, limit: number): Promise<Organization[]> {
-    return await this.#executor.select().from(organizations).where(eq(organizations.name, name)).limit(limit);
+    return await this.executor.select().from(organizations).where(eq(organizations.name, name)).limit(limit);
   }
 
   async organizationsOf(user_id: string): Promise<Organization[]> {
-    return await this.#executor
+    return await this.executor
       .select(getTableColumns(organizations))
       .from(organizations)
       .innerJoin(members, eq(members.organization_id, organizations.id))
@@ -198,7 +195,7 @@ export class SqlAccountRecords implements AccountRecords {
   async insertOrganization(
     organization: Pick<Organization, 'id' | 'name' | 'personal_user_id' | 'created_at_ms'>,
   ): Promise<void> {
-    await this.#executor.insert(organizations).values(organization);
+    await this.executor.insert(organizations).values(organization);
   }
 
   renameOrganization(organization_id: string, name: string): Promise<void> {
@@ -207,25 +204,25 @@ export class SqlAccountRecords implements AccountRecords {
 
   async writeSuspension(organization_id: string, suspended_at_ms: number | null): Promise<void> {
     await this.#updateOrganization(organization_id, { suspended_at_ms });
-    this.#noteKeyChange();
+    this.noteKeyChange();
   }
 
   async writeTierSettings(organization_id: string, settings: TierSettings): Promise<void> {
     await this.#updateOrganization(organization_id, settings);
-    this.#noteKeyChange();
+    this.noteKeyChange();
   }
 
   async writeTier(organization_id: string, tier: number): Promise<void> {
     await this.#updateOrganization(organization_id, { tier });
-    this.#noteKeyChange();
+    this.noteKeyChange();
   }
 
   async insertTierChange(change: Omit<TierChange, 'id'>): Promise<void> {
-    await this.#executor.insert(tierChanges).values(change);
+    await this.executor.insert(tierChanges).values(change);
   }
 
   async tierChanges(organization_id: string, limit: number): Promise<TierChange[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(tierChanges)
       .where(eq(tierChanges.organization_id, organization_id))
@@ -234,12 +231,12 @@ export class SqlAccountRecords implements AccountRecords {
   }
 
   async roleOf(member: MemberRef): Promise<Role | null> {
-    const row = await firstRow(this.#executor.select({ role: members.role }).from(members).where(is(member)));
+    const row = await firstRow(this.executor.select({ role: members.role }).from(members).where(is(member)));
     return row?.role ?? null;
   }
 
   async membersOf(organization_id: string): Promise<Member[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         user_id: users.id,
         email: users.email,
@@ -257,7 +254,7 @@ export class SqlAccountRecords implements AccountRecords {
   async countMembers(organization_id: string, role?: Role): Promise<number> {
     const of_role = role === undefined ? undefined : eq(members.role, role);
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ number: count() })
         .from(members)
         .where(and(eq(members.organization_id, organization_id), of_role)),
@@ -267,7 +264,7 @@ export class SqlAccountRecords implements AccountRecords {
 
   async countOwned(user_id: string): Promise<number> {
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ number: count() })
         .from(members)
         .where(and(eq(members.user_id, user_id), eq(members.role, 'owner'))),
@@ -278,16 +275,16 @@ export class SqlAccountRecords implements AccountRecords {
   async insertMember(
     member: MemberRef & { readonly role: Role; readonly created_at_ms: number },
   ): Promise<void> {
-    await this.#executor.insert(members).values(member);
+    await this.executor.insert(members).values(member);
   }
 
   async writeRole(member: MemberRef, role: Role): Promise<void> {
-    await this.#executor.update(members).set({ role }).where(is(member));
+    await this.executor.update(members).set({ role }).where(is(member));
   }
 
   async deleteMember(member: MemberRef): Promise<void> {
     const { organization_id, user_id } = member;
-    await this.#executor.transaction(async (transaction) => {
+    await this.executor.transaction(async (transaction) => {
       await transaction.delete(members).where(is(member));
       await transaction
         .delete(alertRecipients)
@@ -301,12 +298,12 @@ export class SqlAccountRecords implements AccountRecords {
   }
 
   findProject(project_id: string): Promise<Project | undefined> {
-    return firstRow(this.#executor.select().from(projects).where(eq(projects.id, project_id)));
+    return firstRow(this.executor.select().from(projects).where(eq(projects.id, project_id)));
   }
 
   findActiveProject(organization_id: string, name: string): Promise<Project | undefined> {
     return firstRow(
-      this.#executor
+      this.executor
         .select()
         .from(projects)
         .where(
@@ -324,7 +321,7 @@ export class SqlAccountRecords implements AccountRecords {
     organization_id: string | undefined,
     limit: number,
   ): Promise<Project[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(projects)
       .where(
@@ -343,7 +340,7 @@ export class SqlAccountRecords implements AccountRecords {
     archived,
     month,
   }: ProjectFilter): Promise<ListedProject[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         ...getTableColumns(projects),
         organization_name: organizations.name,
@@ -369,7 +366,7 @@ export class SqlAccountRecords implements AccountRecords {
 
   async countActiveProjects(organization_id: string): Promise<number> {
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ number: count() })
         .from(projects)
         .where(and(eq(projects.organization_id, organization_id), isNull(projects.archived_at_ms))),
@@ -380,7 +377,7 @@ export class SqlAccountRecords implements AccountRecords {
   async insertProject(
     project: Pick<Project, 'id' | 'organization_id' | 'name' | 'created_at_ms'>,
   ): Promise<void> {
-    await this.#executor.insert(projects).values(project);
+    await this.executor.insert(projects).values(project);
   }
 
   renameProject(project_id: string, name: string): Promise<void> {
@@ -396,15 +393,15 @@ export class SqlAccountRecords implements AccountRecords {
   }
 
   async writeOperator(user_id: string, is_operator: boolean): Promise<void> {
-    await this.#executor.update(users).set({ is_operator }).where(eq(users.id, user_id));
+    await this.executor.update(users).set({ is_operator }).where(eq(users.id, user_id));
   }
 
   async #updateOrganization(organization_id: string, values: Partial<Organization>): Promise<void> {
-    await this.#executor.update(organizations).set(values).where(eq(organizations.id, organization_id));
+    await this.executor.update(organizations).set(values).where(eq(organizations.id, organization_id));
   }
 
   async #updateProject(project_id: string, values: Partial<Project>): Promise<void> {
-    await this.#executor.update(projects).set(values).where(eq(projects.id, project_id));
+    await this.executor.update(projects).set(values).where(eq(projects.id, project_id));
   }
 }
 

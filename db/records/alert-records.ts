@@ -57,14 +57,10 @@ const ACTIVE_ROTATION = sql`EXISTS (SELECT 1 FROM api_keys AS active
 
 /** Alerts, and the facts that cause them. */
 export class SqlAlertRecords implements AlertRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(private readonly executor: Executor) {}
 
   async organizationsWithLowCredit() {
-    const rows = await this.#executor
+    const rows = await this.executor
       .select({
         id: organizations.id,
         credit_micros: organizations.credit_micros,
@@ -83,7 +79,7 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async projectSpending(...[month, percent, ids]: Parameters<AlertRecords['projectSpending']>) {
-    const rows = await this.#executor
+    const rows = await this.executor
       .select({
         organization_id: projects.organization_id,
         subject_id: projects.id,
@@ -112,7 +108,7 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async keySpending(...[month, percent, ids]: Parameters<AlertRecords['keySpending']>) {
-    const rows = await this.#executor
+    const rows = await this.executor
       .select({
         organization_id: projects.organization_id,
         subject_id: apiKeys.id,
@@ -143,14 +139,14 @@ export class SqlAlertRecords implements AlertRecords {
 
   /** Selects what an open alert of that kind is about. */
   #withOpen(kind: AlertKind) {
-    return this.#executor
+    return this.executor
       .select({ subject_id: alerts.subject_id })
       .from(alerts)
       .where(and(isNull(alerts.ended_at_ms), eq(alerts.kind, kind)));
   }
 
   async keysExpiring(now_ms: number, until_ms: number): Promise<ExpiringKey[]> {
-    const rows = await this.#executor
+    const rows = await this.executor
       .select({
         organization_id: projects.organization_id,
         key_id: apiKeys.id,
@@ -174,14 +170,14 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async writeCreditAlert(organization_id: string, credit_alert_micros: number | null): Promise<void> {
-    await this.#executor
+    await this.executor
       .update(organizations)
       .set({ credit_alert_micros })
       .where(eq(organizations.id, organization_id));
   }
 
   async openAlerts(): Promise<OpenAlert[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         id: alerts.id,
         organization_id: alerts.organization_id,
@@ -196,7 +192,7 @@ export class SqlAlertRecords implements AlertRecords {
 
   raise(...[alert, { roles, has_ended }]: Parameters<AlertRecords['raise']>): Promise<void> {
     const { organization_id, created_at_ms } = alert;
-    return this.#executor.transaction(async (transaction) => {
+    return this.executor.transaction(async (transaction) => {
       const [raised] = await transaction
         .insert(alerts)
         .values({ ...alert, ended_at_ms: has_ended ? created_at_ms : null })
@@ -218,25 +214,25 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async endAlert(alert_id: number, ended_at_ms: number): Promise<void> {
-    await this.#executor
+    await this.executor
       .update(alerts)
       .set({ ended_at_ms })
       .where(and(eq(alerts.id, alert_id), isNull(alerts.ended_at_ms)));
   }
 
   async forgetEnded(before_ms: number): Promise<void> {
-    await this.#executor
+    await this.executor
       .delete(alerts)
       .where(and(lt(alerts.created_at_ms, before_ms), lt(alerts.ended_at_ms, before_ms)));
   }
 
   async forgetOrganization(organization_id: string): Promise<void> {
-    await this.#executor.delete(alerts).where(eq(alerts.organization_id, organization_id));
+    await this.executor.delete(alerts).where(eq(alerts.organization_id, organization_id));
     await this.writeCreditAlert(organization_id, null);
   }
 
   async received(user_id: string, limit: number): Promise<ReceivedAlert[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         ...ALERT_COLUMNS,
         organization_name: organizations.name,
@@ -252,7 +248,7 @@ export class SqlAlertRecords implements AlertRecords {
 
   async countUnread(user_id: string): Promise<number> {
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ number: count() })
         .from(alertRecipients)
         .where(and(eq(alertRecipients.user_id, user_id), isNull(alertRecipients.read_at_ms))),
@@ -261,7 +257,7 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async markRead(user_id: string, up_to_id: number, read_at_ms: number): Promise<void> {
-    await this.#executor
+    await this.executor
       .update(alertRecipients)
       .set({ read_at_ms })
       .where(
@@ -275,13 +271,13 @@ export class SqlAlertRecords implements AlertRecords {
 
   async getsAlertMails(user_id: string): Promise<boolean> {
     const row = await firstRow(
-      this.#executor.select({ is_on: users.gets_alert_mails }).from(users).where(eq(users.id, user_id)),
+      this.executor.select({ is_on: users.gets_alert_mails }).from(users).where(eq(users.id, user_id)),
     );
     return row?.is_on ?? false;
   }
 
   async writeAlertMails(user_id: string, is_on: boolean): Promise<void> {
-    await this.#executor.transaction(async (transaction) => {
+    await this.executor.transaction(async (transaction) => {
       await transaction.update(users).set({ gets_alert_mails: is_on }).where(eq(users.id, user_id));
       if (is_on) return;
       await transaction
@@ -292,7 +288,7 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async dueMails(now_ms: number, since_ms: number, limit: number): Promise<DueAlertMail[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         ...ALERT_COLUMNS,
         organization_name: organizations.name,
@@ -317,7 +313,7 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async claimMail(...[mail, now_ms, next_due_ms]: Parameters<AlertRecords['claimMail']>): Promise<boolean> {
-    const claimed = await this.#executor
+    const claimed = await this.executor
       .update(alertRecipients)
       .set({ mail_due_ms: next_due_ms })
       .where(and(isOf(mail), lte(alertRecipients.mail_due_ms, now_ms)))
@@ -326,7 +322,7 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async noteMailed(mail: Pick<DueAlertMail, 'id' | 'user_id'>): Promise<void> {
-    await this.#executor.update(alertRecipients).set({ mail_due_ms: null }).where(isOf(mail));
+    await this.executor.update(alertRecipients).set({ mail_due_ms: null }).where(isOf(mail));
   }
 }
 

@@ -20,18 +20,14 @@ END`;
 
 /** The audit log. */
 export class SqlAuditLogRecords implements AuditLogRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(private readonly executor: Executor) {}
 
   async insertEntry({ detail, ...entry }: NewAuditLogEntry): Promise<void> {
-    await this.#executor.insert(auditLogEntries).values({ ...entry, detail: JSON.stringify(detail) });
+    await this.executor.insert(auditLogEntries).values({ ...entry, detail: JSON.stringify(detail) });
   }
 
   async timeOfEntry_ms(organization_id: string, newer: number): Promise<number | undefined> {
-    const [row] = await this.#executor
+    const [row] = await this.executor
       .select({ created_at_ms: auditLogEntries.created_at_ms })
       .from(auditLogEntries)
       .where(eq(auditLogEntries.organization_id, organization_id))
@@ -45,7 +41,7 @@ export class SqlAuditLogRecords implements AuditLogRecords {
     after_id: number,
     limit: number,
   ): Promise<(NewAuditLogEntry & { readonly id: number })[]> {
-    const rows = await this.#executor
+    const rows = await this.executor
       .select()
       .from(auditLogEntries)
       .where(gt(auditLogEntries.id, after_id))
@@ -56,12 +52,12 @@ export class SqlAuditLogRecords implements AuditLogRecords {
 
   async rollUpEntries({ kept, removed }: RolledUpEntries): Promise<void> {
     for (const { id, object_id, detail } of kept) {
-      await this.#executor
+      await this.executor
         .update(auditLogEntries)
         .set({ object_id, detail: JSON.stringify(detail) })
         .where(eq(auditLogEntries.id, id));
     }
-    await this.#executor.delete(auditLogEntries).where(inArray(auditLogEntries.id, [...removed]));
+    await this.executor.delete(auditLogEntries).where(inArray(auditLogEntries.id, [...removed]));
   }
 
   async listEntries({
@@ -70,7 +66,7 @@ export class SqlAuditLogRecords implements AuditLogRecords {
     action,
     limit,
   }: Parameters<AuditLogRecords['listEntries']>[0]): Promise<StoredAuditLogEntry[]> {
-    const rows = await this.#executor
+    const rows = await this.executor
       .select({
         ...getTableColumns(auditLogEntries),
         user_name: users.name,

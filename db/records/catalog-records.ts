@@ -12,19 +12,15 @@ import { firstRow } from './first-row.ts';
 
 /** The model catalog. */
 export class SqlCatalogRecords implements CatalogRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(private readonly executor: Executor) {}
 
   findModel(id: string): Promise<CatalogModel | undefined> {
-    return firstRow(this.#executor.select().from(models).where(eq(models.id, id)));
+    return firstRow(this.executor.select().from(models).where(eq(models.id, id)));
   }
 
   findModelByAlias(alias: string): Promise<CatalogModel | undefined> {
     return firstRow(
-      this.#executor
+      this.executor
         .select(getTableColumns(models))
         .from(modelAliases)
         .innerJoin(models, eq(models.id, modelAliases.model_id))
@@ -33,36 +29,36 @@ export class SqlCatalogRecords implements CatalogRecords {
   }
 
   async allModels(): Promise<CatalogModel[]> {
-    return await this.#executor.select().from(models).orderBy(asc(models.id));
+    return await this.executor.select().from(models).orderBy(asc(models.id));
   }
 
   async insertModel(model: CatalogModel): Promise<void> {
-    await this.#executor.insert(models).values(model);
+    await this.executor.insert(models).values(model);
   }
 
   async insertModelIfMissing(model: CatalogModel): Promise<boolean> {
-    const inserted = this.#executor.insert(models).values(model).onConflictDoNothing();
+    const inserted = this.executor.insert(models).values(model).onConflictDoNothing();
     return (await inserted.returning({ id: models.id })).length > 0;
   }
 
   async updateModel(id: string, values: Partial<Omit<CatalogModel, 'id'>>): Promise<void> {
-    await this.#executor.update(models).set(values).where(eq(models.id, id));
+    await this.executor.update(models).set(values).where(eq(models.id, id));
   }
 
   async findTuning(model_id: string): Promise<string | undefined> {
     const found = await firstRow(
-      this.#executor.select().from(modelTunings).where(eq(modelTunings.model_id, model_id)),
+      this.executor.select().from(modelTunings).where(eq(modelTunings.model_id, model_id)),
     );
     return found?.tuning;
   }
 
   async insertTuning(tuning: ModelTuning): Promise<void> {
-    await this.#executor.insert(modelTunings).values(tuning);
+    await this.executor.insert(modelTunings).values(tuning);
   }
 
   async addAnswerCounts(model_id: string, day: string, counts: readonly AnswerCount[]): Promise<void> {
     if (counts.length === 0) return;
-    await this.#executor
+    await this.executor
       .insert(answerCounts)
       .values(counts.map((count) => ({ model_id, day, ...count })))
       .onConflictDoUpdate({
@@ -72,7 +68,7 @@ export class SqlCatalogRecords implements CatalogRecords {
   }
 
   async answerCounts(model_id: string, from_day: string): Promise<AnswerCount[]> {
-    return await this.#executor
+    return await this.executor
       .select({
         question: answerCounts.question,
         class: answerCounts.class,
@@ -85,11 +81,11 @@ export class SqlCatalogRecords implements CatalogRecords {
   }
 
   async forgetAnswerCounts(before_day: string): Promise<void> {
-    await this.#executor.delete(answerCounts).where(lt(answerCounts.day, before_day));
+    await this.executor.delete(answerCounts).where(lt(answerCounts.day, before_day));
   }
 
   async deleteModel(id: string): Promise<void> {
-    await this.#executor.transaction(async (transaction) => {
+    await this.executor.transaction(async (transaction) => {
       await transaction.delete(modelAliases).where(eq(modelAliases.model_id, id));
       await transaction.delete(answerCounts).where(eq(answerCounts.model_id, id));
       await transaction.delete(modelTunings).where(eq(modelTunings.model_id, id));
@@ -98,21 +94,21 @@ export class SqlCatalogRecords implements CatalogRecords {
   }
 
   findAlias(alias: string): Promise<ModelAlias | undefined> {
-    return firstRow(this.#executor.select().from(modelAliases).where(eq(modelAliases.alias, alias)));
+    return firstRow(this.executor.select().from(modelAliases).where(eq(modelAliases.alias, alias)));
   }
 
   async allAliases(): Promise<ModelAlias[]> {
-    return await this.#executor.select().from(modelAliases).orderBy(asc(modelAliases.alias));
+    return await this.executor.select().from(modelAliases).orderBy(asc(modelAliases.alias));
   }
 
   async writeAlias(alias: ModelAlias): Promise<void> {
-    await this.#executor
+    await this.executor
       .insert(modelAliases)
       .values(alias)
       .onConflictDoUpdate({ target: modelAliases.alias, set: { model_id: alias.model_id } });
   }
 
   async deleteAlias(alias: string): Promise<void> {
-    await this.#executor.delete(modelAliases).where(eq(modelAliases.alias, alias));
+    await this.executor.delete(modelAliases).where(eq(modelAliases.alias, alias));
   }
 }

@@ -7,14 +7,10 @@ import { firstRow } from './first-row.ts';
 
 /** Invitations into organizations. */
 export class SqlInvitationRecords implements InvitationRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(private readonly executor: Executor) {}
 
   async insertInvitation(invitation: Invitation): Promise<void> {
-    await this.#executor.insert(invitations).values(invitation);
+    await this.executor.insert(invitations).values(invitation);
   }
 
   findInvitation(invitation_id: string): Promise<Invitation | undefined> {
@@ -27,7 +23,7 @@ export class SqlInvitationRecords implements InvitationRecords {
 
   async openInvitations(organization_id: string, now_ms: number): Promise<ListedInvitation[]> {
     const { token_sha256: _, ...columns } = getTableColumns(invitations);
-    return await this.#executor
+    return await this.executor
       .select({ ...columns, organization_name: organizations.name, invited_by_name: users.name })
       .from(invitations)
       .innerJoin(organizations, eq(organizations.id, invitations.organization_id))
@@ -38,7 +34,7 @@ export class SqlInvitationRecords implements InvitationRecords {
 
   async countOpen(organization_id: string, now_ms: number): Promise<number> {
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ number: count() })
         .from(invitations)
         .where(and(eq(invitations.organization_id, organization_id), isOpen(now_ms))),
@@ -79,7 +75,7 @@ export class SqlInvitationRecords implements InvitationRecords {
     roles: readonly Role[],
     now_ms: number,
   ): Promise<number> {
-    const revoked = await this.#executor
+    const revoked = await this.executor
       .update(invitations)
       .set({ revoked_at_ms: now_ms })
       .where(openBy(organization_id, user_id, roles, now_ms))
@@ -88,7 +84,7 @@ export class SqlInvitationRecords implements InvitationRecords {
   }
 
   async forgetAddress(email: string, instead: string, revoked_at_ms: number): Promise<void> {
-    await this.#executor
+    await this.executor
       .update(invitations)
       .set({
         email: instead,
@@ -98,11 +94,11 @@ export class SqlInvitationRecords implements InvitationRecords {
   }
 
   #find(condition: SQL): Promise<Invitation | undefined> {
-    return firstRow(this.#executor.select().from(invitations).where(condition));
+    return firstRow(this.executor.select().from(invitations).where(condition));
   }
 
   async #update(values: Partial<Invitation>, condition: SQL | undefined): Promise<void> {
-    await this.#executor.update(invitations).set(values).where(condition);
+    await this.executor.update(invitations).set(values).where(condition);
   }
 }
 

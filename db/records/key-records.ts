@@ -19,16 +19,13 @@ const FIRST_KEY_ID = sql<string>`coalesce(${apiKeys.first_key_id}, ${apiKeys.id}
 
 /** API keys. The reads and writes of all keys are each database's own. */
 export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLastUsed'> {
-  readonly #executor: Executor;
-  readonly #noteKeyChange: () => void;
-
-  constructor(executor: Executor, noteKeyChange: () => void) {
-    this.#executor = executor;
-    this.#noteKeyChange = noteKeyChange;
-  }
+  constructor(
+    private readonly executor: Executor,
+    private readonly noteKeyChange: () => void,
+  ) {}
 
   async insertKey(key: NewKey): Promise<void> {
-    await this.#executor.insert(apiKeys).values(key);
+    await this.executor.insert(apiKeys).values(key);
   }
 
   async listKeys({
@@ -73,7 +70,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
 
   findActive(secret_sha256: string): Promise<ActiveKey | undefined> {
     return firstRow(
-      this.#executor
+      this.executor
         .select({
           key_id: apiKeys.id,
           first_key_id: apiKeys.first_key_id,
@@ -104,7 +101,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
   }
 
   #listed(month: string) {
-    return this.#executor
+    return this.executor
       .select({
         id: apiKeys.id,
         name: apiKeys.name,
@@ -139,7 +136,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
 
   async countActive(organization_id: string): Promise<number> {
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ number: count() })
         .from(apiKeys)
         .innerJoin(projects, eq(projects.id, apiKeys.project_id))
@@ -150,7 +147,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
 
   async firstCreated_ms(organization_id: string): Promise<number | undefined> {
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ created_at_ms: min(apiKeys.created_at_ms) })
         .from(apiKeys)
         .innerJoin(projects, eq(projects.id, apiKeys.project_id))
@@ -164,7 +161,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
     organization_id: string | undefined,
     limit: number,
   ): Promise<{ readonly id: string }[]> {
-    return await this.#executor
+    return await this.executor
       .select({ id: apiKeys.id })
       .from(apiKeys)
       .innerJoin(projects, eq(projects.id, apiKeys.project_id))
@@ -180,7 +177,7 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
 
   findOwner(key_id: string): Promise<KeyOwner | undefined> {
     return firstRow(
-      this.#executor
+      this.executor
         .select({
           organization_id: projects.organization_id,
           project_id: apiKeys.project_id,
@@ -199,22 +196,22 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
   }
 
   async revokeKey(key_id: string, revoked_at_ms: number): Promise<void> {
-    await this.#executor.update(apiKeys).set({ revoked_at_ms }).where(eq(apiKeys.id, key_id));
-    this.#noteKeyChange();
+    await this.executor.update(apiKeys).set({ revoked_at_ms }).where(eq(apiKeys.id, key_id));
+    this.noteKeyChange();
   }
 
   async setExpiry(key_id: string, expires_at_ms: number | null): Promise<void> {
-    await this.#executor.update(apiKeys).set({ expires_at_ms }).where(eq(apiKeys.id, key_id));
-    this.#noteKeyChange();
+    await this.executor.update(apiKeys).set({ expires_at_ms }).where(eq(apiKeys.id, key_id));
+    this.noteKeyChange();
   }
 
   async setMonthlyLimit(first_key_id: string, monthly_limit_micros: number | null): Promise<void> {
-    await this.#executor.update(apiKeys).set({ monthly_limit_micros }).where(eq(apiKeys.id, first_key_id));
+    await this.executor.update(apiKeys).set({ monthly_limit_micros }).where(eq(apiKeys.id, first_key_id));
   }
 
   async revokeExpired(now_ms: number): Promise<number> {
     // Nobody needs to be told: who looks a key up compares its expiry with the time.
-    const revoked = await this.#executor
+    const revoked = await this.executor
       .update(apiKeys)
       .set({ revoked_at_ms: sql`${apiKeys.expires_at_ms}` })
       .where(and(isNull(apiKeys.revoked_at_ms), lte(apiKeys.expires_at_ms, now_ms)))
@@ -223,16 +220,16 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
   }
 
   async revokeKeysOf(project_id: string, revoked_at_ms: number): Promise<void> {
-    await this.#executor
+    await this.executor
       .update(apiKeys)
       .set({ revoked_at_ms })
       .where(and(eq(apiKeys.project_id, project_id), isNull(apiKeys.revoked_at_ms)));
-    this.#noteKeyChange();
+    this.noteKeyChange();
   }
 
   async findHash(key_id: string): Promise<string | undefined> {
     const row = await firstRow(
-      this.#executor
+      this.executor
         .select({ secret_sha256: apiKeys.secret_sha256 })
         .from(apiKeys)
         .where(eq(apiKeys.id, key_id)),

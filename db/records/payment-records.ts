@@ -13,19 +13,15 @@ import { firstRow } from './first-row.ts';
 
 /** Payments and the events of payment providers. */
 export class SqlPaymentRecords implements PaymentRecords {
-  readonly #executor: Executor;
-
-  constructor(executor: Executor) {
-    this.#executor = executor;
-  }
+  constructor(private readonly executor: Executor) {}
 
   findPayment(payment_id: string): Promise<Payment | undefined> {
-    return firstRow(this.#executor.select().from(payments).where(eq(payments.id, payment_id)));
+    return firstRow(this.executor.select().from(payments).where(eq(payments.id, payment_id)));
   }
 
   findExternalPayment(provider: string, external_id: string): Promise<Payment | undefined> {
     return firstRow(
-      this.#executor
+      this.executor
         .select()
         .from(payments)
         .where(and(eq(payments.provider, provider), eq(payments.external_id, external_id))),
@@ -33,7 +29,7 @@ export class SqlPaymentRecords implements PaymentRecords {
   }
 
   async pendingPayments(organization_id?: string): Promise<Payment[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(payments)
       .where(
@@ -46,7 +42,7 @@ export class SqlPaymentRecords implements PaymentRecords {
   }
 
   async returnsOf(payment_id: string): Promise<Payment[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(payments)
       .where(eq(payments.refunds_payment_id, payment_id))
@@ -54,7 +50,7 @@ export class SqlPaymentRecords implements PaymentRecords {
   }
 
   async returnsTo(organization_id: string, limit: number): Promise<Payment[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(payments)
       .where(
@@ -69,7 +65,7 @@ export class SqlPaymentRecords implements PaymentRecords {
 
   async firstCredit_ms(organization_id: string): Promise<number | undefined> {
     const found = await firstRow(
-      this.#executor
+      this.executor
         .select({ settled_at_ms: min(payments.settled_at_ms) })
         .from(payments)
         .where(
@@ -87,7 +83,7 @@ export class SqlPaymentRecords implements PaymentRecords {
     const paid_micros = sql`CASE ${payments.kind} WHEN 'top_up' THEN ${payments.amount_micros}
       ELSE -${payments.amount_micros} END`;
     const found = await firstRow(
-      this.#executor
+      this.executor
         .select({ paid_micros: sql<number>`coalesce(sum(${paid_micros}), 0)`.mapWith(Number) })
         .from(payments)
         .where(
@@ -102,7 +98,7 @@ export class SqlPaymentRecords implements PaymentRecords {
   }
 
   async insertPayment(payment: Payment): Promise<void> {
-    await this.#executor.insert(payments).values(payment);
+    await this.executor.insert(payments).values(payment);
   }
 
   async settlePayment(
@@ -112,13 +108,13 @@ export class SqlPaymentRecords implements PaymentRecords {
       readonly settled_at_ms: number;
     },
   ): Promise<void> {
-    await this.#executor.update(payments).set(settled).where(eq(payments.id, payment_id));
+    await this.executor.update(payments).set(settled).where(eq(payments.id, payment_id));
   }
 
   findEvent(event_id: string, provider?: string): Promise<KeptEvent | undefined> {
     const ofProvider = provider === undefined ? undefined : eq(paymentEvents.provider, provider);
     return firstRow(
-      this.#executor
+      this.executor
         .select()
         .from(paymentEvents)
         .where(and(ofProvider, eq(paymentEvents.event_id, event_id)))
@@ -128,7 +124,7 @@ export class SqlPaymentRecords implements PaymentRecords {
   }
 
   async listEvents(limit: number, outcome?: KeptOutcome): Promise<KeptEvent[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(paymentEvents)
       .where(outcome === undefined ? undefined : eq(paymentEvents.outcome, outcome))
@@ -137,7 +133,7 @@ export class SqlPaymentRecords implements PaymentRecords {
   }
 
   async eventsOf(organization_id: string, limit: number): Promise<KeptEvent[]> {
-    const itsPayment = this.#executor
+    const itsPayment = this.executor
       .select({ id: payments.id })
       .from(payments)
       .where(
@@ -147,7 +143,7 @@ export class SqlPaymentRecords implements PaymentRecords {
           eq(payments.organization_id, organization_id),
         ),
       );
-    return await this.#executor
+    return await this.executor
       .select()
       .from(paymentEvents)
       .where(or(eq(paymentEvents.organization_id, organization_id), exists(itsPayment)))
@@ -157,10 +153,7 @@ export class SqlPaymentRecords implements PaymentRecords {
 
   async countEvents(outcome: KeptOutcome): Promise<number> {
     const found = await firstRow(
-      this.#executor
-        .select({ number: count() })
-        .from(paymentEvents)
-        .where(eq(paymentEvents.outcome, outcome)),
+      this.executor.select({ number: count() }).from(paymentEvents).where(eq(paymentEvents.outcome, outcome)),
     );
     return found?.number ?? 0;
   }
@@ -170,7 +163,7 @@ export class SqlPaymentRecords implements PaymentRecords {
     payment_external_id: string,
     outcome: KeptOutcome,
   ): Promise<KeptEvent[]> {
-    return await this.#executor
+    return await this.executor
       .select()
       .from(paymentEvents)
       .where(
@@ -190,7 +183,7 @@ export class SqlPaymentRecords implements PaymentRecords {
     outcomes: readonly KeptOutcome[],
   ): Promise<boolean> {
     const found = await firstRow(
-      this.#executor
+      this.executor
         .select({ event_id: paymentEvents.event_id })
         .from(paymentEvents)
         .where(and(about(provider, subject), inArray(paymentEvents.outcome, outcomes)))
@@ -201,7 +194,7 @@ export class SqlPaymentRecords implements PaymentRecords {
 
   async keepEvent(event: KeptEvent, replaced: readonly KeptOutcome[]): Promise<void> {
     const { provider: _provider, event_id: _event_id, received_at_ms: _received_at_ms, ...facts } = event;
-    await this.#executor
+    await this.executor
       .insert(paymentEvents)
       .values(event)
       .onConflictDoUpdate({
@@ -234,7 +227,7 @@ export class SqlPaymentRecords implements PaymentRecords {
     among: readonly KeptOutcome[],
     decision: EventDecision,
   ): Promise<void> {
-    await this.#executor
+    await this.executor
       .update(paymentEvents)
       .set({ ...decision, reason: null })
       .where(and(selected, inArray(paymentEvents.outcome, among)));

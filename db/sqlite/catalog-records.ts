@@ -26,24 +26,23 @@ export function prepareCatalogStatements(db: Db) {
 
 /** The model catalog in SQLite, with prepared statements for the reads of every request. */
 export class SqliteCatalogRecords extends SqlCatalogRecords {
-  readonly #access: Access;
-  readonly #statements: ReturnType<typeof prepareCatalogStatements>;
-
-  constructor(executor: Executor, access: Access, statements: ReturnType<typeof prepareCatalogStatements>) {
+  constructor(
+    executor: Executor,
+    private readonly access: Access,
+    private readonly statements: ReturnType<typeof prepareCatalogStatements>,
+  ) {
     super(executor);
-    this.#access = access;
-    this.#statements = statements;
   }
 
   override findModel(id: string): Promise<CatalogModel | undefined> {
-    return this.#access.read(() => this.#statements.find.get({ id }));
+    return this.access.read(() => this.statements.find.get({ id }));
   }
 
   override findModelByAlias(alias: string): Promise<CatalogModel | undefined> {
-    return this.#access.read(() => this.#statements.findByAlias.get({ alias }));
+    return this.access.read(() => this.statements.findByAlias.get({ alias }));
   }
 
   override allModels(): Promise<CatalogModel[]> {
-    return this.#access.read(() => this.#statements.all.all());
+    return this.access.read(() => this.statements.all.all());
   }
 }

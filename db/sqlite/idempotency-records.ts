@@ -10,20 +10,17 @@ interface ClaimRow {
 
 /** The stored idempotency keys in SQLite; claims and answers are written by `IdempotencyWriter`. */
 export class SqliteIdempotencyRecords implements IdempotencyRecords {
-  readonly #client: Db['$client'];
-  readonly #access: Access;
-
-  constructor(db: Db, access: Access) {
-    this.#client = db.$client;
-    this.#access = access;
-  }
+  constructor(
+    private readonly db: Db,
+    private readonly access: Access,
+  ) {}
 
   findClaim(
     { api_key_id, key_hash }: Parameters<IdempotencyRecords['findClaim']>[0],
     after_ms: number,
   ): Promise<StoredClaim | undefined> {
-    return this.#access.read(() => {
-      const row = this.#client
+    return this.access.read(() => {
+      const row = this.db.$client
         .query<ClaimRow, [string, string, number]>(
           `SELECT body_hash, answer FROM idempotent_requests
           WHERE api_key_id = ? AND key_hash = ? AND (answer IS NULL OR created_at_ms > ?)`,
@@ -35,9 +32,9 @@ export class SqliteIdempotencyRecords implements IdempotencyRecords {
   }
 
   deleteAnswers(up_to_ms: number, limit: number): Promise<number> {
-    return this.#access.write(
+    return this.access.write(
       () =>
-        this.#client
+        this.db.$client
           .query<never, [number, number]>(
             `DELETE FROM idempotent_requests WHERE rowid IN (
               SELECT rowid FROM idempotent_requests WHERE created_at_ms <= ? AND answer IS NOT NULL LIMIT ?)`,

@@ -4,19 +4,16 @@ import type { Access } from './transactions.ts';
 
 /** Writes the movements of payments in SQLite. */
 export class SqliteLedgerRecords implements LedgerRecords {
-  readonly #ledger: SqliteLedger;
-  readonly #access: Access;
-
-  constructor(ledger: SqliteLedger, access: Access) {
-    this.#ledger = ledger;
-    this.#access = access;
-  }
+  constructor(
+    private readonly ledger: SqliteLedger,
+    private readonly access: Access,
+  ) {}
 
   topUp(movement: PaidMovement): Promise<void> {
-    return this.#access.write(() => this.#ledger.topUp(movement));
+    return this.access.write(() => this.ledger.topUp(movement));
   }
 
   refund(movement: PaymentMovement): Promise<void> {
-    return this.#access.write(() => this.#ledger.refund(movement));
+    return this.access.write(() => this.ledger.refund(movement));
   }
 }

@@ -27,11 +27,8 @@ export interface WaitingWrite {
 export class LockWait {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #retry_delay_ms = FIRST_RETRY_MS;
-  readonly #deadline_ms: number;
 
-  constructor(deadline_ms: number) {
-    this.#deadline_ms = deadline_ms;
-  }
+  constructor(private readonly deadline_ms: number) {}
 
   /** True while a try is scheduled. */
   get isWaiting(): boolean {
@@ -46,7 +43,7 @@ export class LockWait {
     const now_ms = performance.now();
     return writes.filter((write) => {
       // The deadline counts from the try's beginning, because SQLite may have waited in it (busy timeout).
-      write.expires_ms ??= tried_ms + this.#deadline_ms;
+      write.expires_ms ??= tried_ms + this.deadline_ms;
       if (write.expires_ms > now_ms) return true;
       write.reject(error);
       return false;

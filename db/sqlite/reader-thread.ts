@@ -35,7 +35,6 @@ interface Waiting {
  * one such thread at most.
  */
 export class ReaderThread implements UsageReader, MovementReader {
-  readonly #path: string;
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
   #isClosed = false;
@@ -47,11 +46,9 @@ export class ReaderThread implements UsageReader, MovementReader {
   readonly #closed = Promise.withResolvers<void>();
 
   constructor(
-    path: string,
+    private readonly path: string,
     private readonly read_ms_max = READ_MS_MAX,
-  ) {
-    this.#path = path;
-  }
+  ) {}
 
   page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
     return this.#ask(filter.organization_id, { of: 'page', filter, limit, after });
@@ -143,7 +140,7 @@ export class ReaderThread implements UsageReader, MovementReader {
       else waiting?.resolve(data.result);
     };
     worker.onerror = (event) => this.#fail(worker, new ThreadFailed(event.message, []));
-    this.#tell(worker, { path: this.#path });
+    this.#tell(worker, { path: this.path });
     return worker;
   }
 

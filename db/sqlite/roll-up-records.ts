@@ -44,17 +44,14 @@ const GROUP = 'organization_id, project_id, api_key_id, model, mode, endpoint, s
 
 /** Reads and writes the rows of the roll-up in SQLite. */
 export class SqliteRollUpRecords implements RollUpRecords {
-  readonly #client: Db['$client'];
-  readonly #access: Access;
-
-  constructor(db: Db, access: Access) {
-    this.#client = db.$client;
-    this.#access = access;
-  }
+  constructor(
+    protected readonly db: Db,
+    protected readonly access: Access,
+  ) {}
 
   requestsInLedger(after_entry_id: number, limit: number): Promise<readonly RequestInLedger[]> {
-    return this.#access.read(() =>
-      this.#client
+    return this.access.read(() =>
+      this.db.$client
         .query<JoinedRow, { after_entry_id: number; limit: number }>(
           `SELECT hold.request_id, hold.id AS hold_id, hold.created_at_ms AS hold_at_ms,
           hold.organization_id AS hold_organization_id, hold.project_id AS hold_project_id, hold.month AS hold_month,
@@ -80,8 +77,8 @@ export class SqliteRollUpRecords implements RollUpRecords {
     before_ms: number,
     limit: number,
   ): Promise<readonly Pick<UsageRow, 'request_id' | 'time_ms' | 'cost_micros'>[]> {
-    return this.#access.read(() =>
-      this.#client
+    return this.access.read(() =>
+      this.db.$client
         .query<Pick<UsageRow, 'request_id' | 'time_ms' | 'cost_micros'>, Record<string, number>>(
           `SELECT request_id, time_ms, cost_micros FROM usage_records AS usage
         WHERE time_ms >= $from_ms AND time_ms < $before_ms
@@ -93,8 +90,8 @@ export class SqliteRollUpRecords implements RollUpRecords {
   }
 
   deleteEntries(pairs: readonly EntryPair[]): Promise<readonly DeletedEntry[]> {
-    return this.#access.write(() => {
-      const deletion = this.#client.query<DeletedEntry, [number, number]>(
+    return this.access.write(() => {
+      const deletion = this.db.$client.query<DeletedEntry, [number, number]>(
         `DELETE FROM ledger_entries WHERE id IN (?, ?)
         RETURNING id AS entry_id, organization_id, project_id, kind, credit_delta_micros, held_delta_micros`,
       );
@@ -103,8 +100,8 @@ export class SqliteRollUpRecords implements RollUpRecords {
   }
 
   deleteUsage(request_ids: readonly string[]): Promise<readonly DeletedUsage[]> {
-    return this.#access.write(() => {
-      const deletion = this.#client.query<DeletedUsage, [string]>(
+    return this.access.write(() => {
+      const deletion = this.db.$client.query<DeletedUsage, [string]>(
         `DELETE FROM usage_records WHERE request_id = ?
         RETURNING request_id, ${GROUP}, questions, input_tokens, cost_micros`,
       );
@@ -113,8 +110,8 @@ export class SqliteRollUpRecords implements RollUpRecords {
   }
 
   addLedgerDays(days: readonly LedgerDay[]): Promise<void> {
-    return this.#access.write(() => {
-      const addition = this.#client.query<never, Record<string, string | number>>(
+    return this.access.write(() => {
+      const addition = this.db.$client.query<never, Record<string, string | number>>(
         `INSERT INTO ledger_days (project_id, day, organization_id, last_entry_id, charges, charged_micros)
         VALUES ($project_id, $day, $organization_id, $last_entry_id, $charges, $charged_micros)
         ON CONFLICT DO UPDATE SET last_entry_id = max(last_entry_id, excluded.last_entry_id),
@@ -125,8 +122,8 @@ export class SqliteRollUpRecords implements RollUpRecords {
   }
 
   addUsageDays(days: readonly UsageDay[]): Promise<void> {
-    return this.#access.write(() => {
-      const addition = this.#client.query<never, Record<string, string | number>>(
+    return this.access.write(() => {
+      const addition = this.db.$client.query<never, Record<string, string | number>>(
         `INSERT INTO usage_days (day, ${GROUP}, requests, questions, input_tokens, cost_micros)
         VALUES ($day, $organization_id, $project_id, $api_key_id, $model, $mode, $endpoint, $status, $requests,
           $questions, $input_tokens, $cost_micros)
@@ -139,8 +136,8 @@ export class SqliteRollUpRecords implements RollUpRecords {
   }
 
   chargedOnDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]> {
-    return this.#access.read(() => {
-      const charged = this.#client.query<{ charged_micros: number }, [string, string]>(
+    return this.access.read(() => {
+      const charged = this.db.$client.query<{ charged_micros: number }, [string, string]>(
         'SELECT charged_micros FROM ledger_days WHERE project_id = ? AND day = ?',
       );
       return days.map(({ project_id, day }) => charged.get(project_id, day)?.charged_micros ?? 0);
@@ -148,8 +145,8 @@ export class SqliteRollUpRecords implements RollUpRecords {
   }
 
   costOfDays_micros(days: readonly ProjectDay[]): Promise<readonly number[]> {
-    return this.#access.read(() => {
-      const cost = this.#client.query<{ cost_micros: number }, [string, string, string]>(
+    return this.access.read(() => {
+      const cost = this.db.$client.query<{ cost_micros: number }, [string, string, string]>(
         `SELECT coalesce(sum(cost_micros), 0) AS cost_micros FROM usage_days
         WHERE organization_id = ? AND project_id = ? AND day = ? AND status = 200`,
       );

@@ -194,12 +194,9 @@ export class Transactions {
 
 /** Access inside the open transaction, until it ends. */
 class OpenTransaction implements Access {
-  readonly #client: Db['$client'];
   #hasEnded = false;
 
-  constructor(client: Db['$client']) {
-    this.#client = client;
-  }
+  constructor(private readonly client: Db['$client']) {}
 
   end(): void {
     this.#hasEnded = true;
@@ -207,7 +204,7 @@ class OpenTransaction implements Access {
 
   read<T>(work: () => T): Promise<T> {
     // Without the check, a write after the end would become its own transaction.
-    if (this.#hasEnded || !this.#client.inTransaction) {
+    if (this.#hasEnded || !this.client.inTransaction) {
       return Promise.reject(new TransactionEnded('the transaction of these records has ended'));
     }
     return Promise.try(work);

@@ -12,10 +12,8 @@ import type {
 import type { UsageRow } from '../../src/store/usage-row.ts';
 import { endOfDay_ms, startOfDay_ms } from '../../src/time/days.ts';
 import { type Extremes, spanOf } from '../../src/usage/day-span.ts';
-import type { Db } from './connection.ts';
 import { SqliteRollUpRecords } from './roll-up-records.ts';
 import { apiKeys, projects, usageRecords } from './schema.ts';
-import type { Access } from './transactions.ts';
 import { conditionsOf, type UsageValues, valuesOf } from './usage-conditions.ts';
 
 /** The bounds of all days. */
@@ -24,15 +22,6 @@ const LAST_DAY = '9999-12-31';
 
 /** The usage in SQLite. */
 export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageRecords {
-  readonly #db: Db;
-  readonly #access: Access;
-
-  constructor(db: Db, access: Access) {
-    super(db, access);
-    this.#db = db;
-    this.#access = access;
-  }
-
   page(filter: UsageFilter, limit: number, after?: UsagePlace): Promise<readonly NamedUsageRow[]> {
     const { from_ms, to_ms, request_id } = filter;
     const conditions: (SQL | undefined)[] = [
@@ -46,8 +35,8 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
         ? undefined
         : sql`(${usageRecords.time_ms}, ${usageRecords.request_id}) < (${after.time_ms}, ${after.request_id})`,
     ];
-    return this.#access.read(() =>
-      this.#db
+    return this.access.read(() =>
+      this.db
         .select({
           time_ms: usageRecords.time_ms,
           model: usageRecords.model,
@@ -75,8 +64,8 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
   daysWithUsage(organization_id: string | null): Promise<DaySpan | undefined> {
     const scope = { organization_id };
     // Each value has a subquery, because SQLite reads a single minimum or maximum from an index, but scans for two.
-    return this.#access.read(() => {
-      const extremes = this.#db.$client
+    return this.access.read(() => {
+      const extremes = this.db.$client
         .query<Extremes, UsageValues>(
           `SELECT (SELECT min(time_ms) FROM usage_records WHERE ${conditionsOf(scope)}) AS oldest_ms,
             (SELECT max(time_ms) FROM usage_records WHERE ${conditionsOf(scope)}) AS newest_ms,
@@ -89,8 +78,8 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
   }
 
   totalsOfDay(day: string, scope: UsageScope): Promise<readonly DayTotal[]> {
-    return this.#access.read(() =>
-      this.#db.$client
+    return this.access.read(() =>
+      this.db.$client
         .query<DayTotal, UsageValues>(
           `SELECT organizations.name AS organization, projects.name AS project, api_keys.name AS api_key, model, mode,
           endpoint, status, sum(requests) AS requests, sum(questions) AS questions, sum(input_tokens) AS input_tokens,
@@ -117,8 +106,8 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
 
   rolledUp(scope: UsageScope, days: Partial<DaySpan>): Promise<RolledUp | undefined> {
     const { first_day = FIRST_DAY, last_day = LAST_DAY } = days;
-    return this.#access.read(() => {
-      const found = this.#db.$client
+    return this.access.read(() => {
+      const found = this.db.$client
         .query<{ requests: number | null; last_day: string | null }, UsageValues>(
           `SELECT sum(requests) AS requests, max(day) AS last_day FROM usage_days
           WHERE day BETWEEN $first_day AND $last_day AND ${conditionsOf(scope)}`,
@@ -133,8 +122,8 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
     after_ms: number,
     until_ms?: number,
   ): Promise<readonly Pick<UsageRow, 'organization_id' | 'time_ms' | 'status' | 'input_tokens'>[]> {
-    return this.#access.read(() =>
-      this.#db
+    return this.access.read(() =>
+      this.db
         .select({
           organization_id: usageRecords.organization_id,
           time_ms: usageRecords.time_ms,
@@ -153,9 +142,9 @@ export class SqliteUsageRecords extends SqliteRollUpRecords implements UsageReco
   }
 
   newestTime_ms(): Promise<number | undefined> {
-    return this.#access.read(
+    return this.access.read(
       () =>
-        this.#db
+        this.db
           .select({ time_ms: usageRecords.time_ms })
           .from(usageRecords)
           .orderBy(desc(usageRecords.time_ms))

@@ -60,9 +60,6 @@ function shortHash(hash: string): number {
  * payment and the end of a suspension work at once.
  */
 export class KeyDirectory {
-  readonly #records: LookedUpKeys;
-  readonly #clock: Clock;
-  readonly #cache_size_max: number;
   /** The entry that was read longest ago is first: a `Map` keeps the order of insertion. */
   readonly #cache = new Map<string, CacheEntry>();
   /** The number of calls of `invalidate`. A lookup that began before the latest call is not cached. */
@@ -77,11 +74,11 @@ export class KeyDirectory {
   /** The flush that has not committed yet. It includes the uses noted before its commit. */
   #flushing: Promise<void> | undefined;
 
-  constructor(records: LookedUpKeys, clock: Clock, cache_size_max: number = CACHE_SIZE_MAX) {
-    this.#records = records;
-    this.#clock = clock;
-    this.#cache_size_max = cache_size_max;
-  }
+  constructor(
+    private readonly records: LookedUpKeys,
+    private readonly clock: Clock,
+    private readonly cache_size_max: number = CACHE_SIZE_MAX,
+  ) {}
 
   /**
    * Returns the caller of an active key, by its secret or by reference. Null when the key is unknown, expired or
@@ -89,22 +86,21 @@ export class KeyDirectory {
    */
   async authenticate(key: string | KeyReference): Promise<Caller | null> {
     if (typeof key !== 'string' && (await key.mayStillUse?.()) === false) return null;
-    const secret_sha256 =
-      typeof key === 'string' ? secretHash(key) : await this.#records.findHash(key.key_id);
+    const secret_sha256 = typeof key === 'string' ? secretHash(key) : await this.records.findHash(key.key_id);
     if (secret_sha256 === undefined) return null;
-    const now_ms = this.#clock.monotonic_ms();
+    const now_ms = this.clock.monotonic_ms();
     const cached = this.#cache.get(secret_sha256);
     if (cached !== undefined) {
       if (now_ms - cached.read_at_ms < KEY_CACHE_MS) return this.#isOver(cached) ? null : cached.caller;
       this.#cache.delete(secret_sha256);
     }
     const invalidations = this.#invalidations;
-    const row = await this.#records.findActive(secret_sha256);
+    const row = await this.records.findActive(secret_sha256);
     if (row === undefined || !sameHash(row.secret_sha256, secret_sha256) || this.#isOver(row)) return null;
     const { key_id, project_id, organization_id } = row;
     const first_key_id = row.first_key_id ?? key_id;
     // The stored tier may be old: the job that raises tiers with time runs once an hour.
-    const tier = tierInForce(row, this.#clock.now_ms());
+    const tier = tierInForce(row, this.clock.now_ms());
     const limits = limitsFor(tier, row);
     const caller = { key_id, first_key_id, project_id, organization_id, tier, limits };
     if (row.suspended_at_ms !== null) return { ...caller, is_suspended: true };
@@ -122,7 +118,7 @@ export class KeyDirectory {
   async mayExist(secret: string, onFailure: (error: unknown) => void): Promise<boolean> {
     const short_hash = shortHash(secretHash(secret));
     if (this.#short_hashes.has(short_hash)) return true;
-    const now_ms = this.#clock.monotonic_ms();
+    const now_ms = this.clock.monotonic_ms();
     if (now_ms - this.#new_keys_read_at_ms < NEW_KEYS_READ_MS) return false;
     this.#reading_new_keys ??= this.#readNewKeys(now_ms).finally(() => {
       this.#reading_new_keys = undefined;
@@ -160,11 +156,11 @@ export class KeyDirectory {
   }
 
   #isOver({ expires_at_ms }: Pick<ActiveKey, 'expires_at_ms'>): boolean {
-    return expires_at_ms !== null && expires_at_ms <= this.#clock.now_ms();
+    return expires_at_ms !== null && expires_at_ms <= this.clock.now_ms();
   }
 
   async #readNewKeys(now_ms: number): Promise<void> {
-    for (const { row, hash_start } of await this.#records.hashesSince(this.#last_row, SHORT_HASH_LENGTH)) {
+    for (const { row, hash_start } of await this.records.hashesSince(this.#last_row, SHORT_HASH_LENGTH)) {
       this.#short_hashes.add(shortHash(hash_start));
       this.#last_row = Math.max(this.#last_row, row);
     }
@@ -172,7 +168,7 @@ export class KeyDirectory {
   }
 
   async #flushLastUsed(): Promise<void> {
-    const written = await this.#records.writeLastUsed(() =>
+    const written = await this.records.writeLastUsed(() =>
       [...this.#last_used].map(([key_id, at_ms]) => ({ key_id, at_ms })),
     );
     for (const { key_id, at_ms } of written) {
@@ -181,7 +177,7 @@ export class KeyDirectory {
   }
 
   #remember(secret_sha256: string, entry: CacheEntry): void {
-    if (this.#cache.size >= this.#cache_size_max) {
+    if (this.#cache.size >= this.cache_size_max) {
       const [oldest] = this.#cache.keys();
       if (oldest !== undefined) this.#cache.delete(oldest);
     }

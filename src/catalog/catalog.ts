@@ -95,18 +95,16 @@ export async function seedCatalog(
 
 /** Reads the catalog on every call. Every method rejects as the store does. */
 export class Catalog {
-  readonly #records: Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>;
-
-  constructor(records: Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>) {
-    this.#records = records;
-  }
+  constructor(
+    private readonly records: Pick<CatalogRecords, 'findModel' | 'findModelByAlias' | 'allModels'>,
+  ) {}
 
   /**
    * Returns the open model of that id or alias that the organization may ask; undefined when it does not exist or is
    * not open yet.
    */
   async findLive(name: string, organization_id: string): Promise<CatalogModel | undefined> {
-    const model = (await this.#records.findModel(name)) ?? (await this.#records.findModelByAlias(name));
+    const model = (await this.records.findModel(name)) ?? (await this.records.findModelByAlias(name));
     if (model === undefined || !isSeenBy(organization_id)(model)) return undefined;
     return isOpen(model, await this.#baseOf(model)) ? model : undefined;
   }
@@ -118,7 +116,7 @@ export class Catalog {
 
   /** Returns all models by id, including those that are coming soon. */
   list(): Promise<CatalogModel[]> {
-    return this.#records.allModels();
+    return this.records.allModels();
   }
 
   /** Returns the open models that the organization may ask, by id. */
@@ -145,7 +143,7 @@ export class Catalog {
   }
 
   async #baseOf({ base_id }: CatalogModel): Promise<CatalogModel | undefined> {
-    return base_id === null ? undefined : await this.#records.findModel(base_id);
+    return base_id === null ? undefined : await this.records.findModel(base_id);
   }
 }
 

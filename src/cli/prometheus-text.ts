@@ -11,11 +11,7 @@ const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
 /** The values of one reading of metrics. */
 export class Reading {
-  readonly #samples: ReadonlyMap<string, readonly Sample[]>;
-
-  constructor(samples: ReadonlyMap<string, readonly Sample[]>) {
-    this.#samples = samples;
-  }
+  constructor(private readonly samples: ReadonlyMap<string, readonly Sample[]>) {}
 
   /** Parses Prometheus' text format, without lines that have no value. */
   static of(text: string): Reading {
@@ -32,7 +28,7 @@ export class Reading {
   }
 
   has(name: string): boolean {
-    return this.#samples.has(name);
+    return this.samples.has(name);
   }
 
   /** Returns the sum of a name's values with these labels; 0 for none. */
@@ -44,7 +40,7 @@ export class Reading {
 
   /** Returns every value of a name. */
   all(name: string): readonly Sample[] {
-    return this.#samples.get(name) ?? [];
+    return this.samples.get(name) ?? [];
   }
 
   /** Returns the sums of a name's values by one of its labels. */

@@ -26,8 +26,6 @@ interface Line {
 export class BoundedOutput {
   /** Called with the number of lost lines, once a write has succeeded again. */
   onResumed: (lines_lost: number) => void = () => {};
-  readonly #sink: TextSink;
-  readonly #bytes_max: number;
   #waiting: Line[] = [];
   /** The bytes of the lines that wait or are being written. */
   #bytes = 0;
@@ -38,10 +36,10 @@ export class BoundedOutput {
   /** Set by a flush; from then on there is no retry of a failed write. */
   #flushed: (() => void) | undefined;
 
-  constructor(sink: TextSink, bytes_max: number = BUFFER_BYTES_MAX) {
-    this.#sink = sink;
-    this.#bytes_max = bytes_max;
-  }
+  constructor(
+    private readonly sink: TextSink,
+    private readonly bytes_max: number = BUFFER_BYTES_MAX,
+  ) {}
 
   /** True if the other end does not accept a write in progress. Such a write keeps the process alive. */
   get isStuck(): boolean {
@@ -56,7 +54,7 @@ export class BoundedOutput {
   /** Writes the text, which ends in a line break, as soon as possible. */
   write(text: string): void {
     const bytes = Buffer.byteLength(text);
-    if (this.#bytes + bytes > this.#bytes_max) {
+    if (this.#bytes + bytes > this.bytes_max) {
       this.#lines_lost += 1;
       return;
     }
@@ -87,11 +85,11 @@ export class BoundedOutput {
     if (!this.#is_listening) {
       this.#is_listening = true;
       // The callback also gets every failed write. Without a listener the error would end the process.
-      this.#sink.on?.('error', () => {});
+      this.sink.on?.('error', () => {});
     }
     const lines = this.#takeLines();
     this.#is_writing = true;
-    this.#sink.write(lines.map(({ text }) => text).join(''), (error) => this.#wrote(lines, error ?? null));
+    this.sink.write(lines.map(({ text }) => text).join(''), (error) => this.#wrote(lines, error ?? null));
   }
 
   #wrote(lines: readonly Line[], error: Error | null): void {

@@ -40,13 +40,10 @@ export interface ModelDrift {
  * since the last one.
  */
 export class AnswerCounts {
-  readonly #parts: AnswerCountsParts;
   readonly #models = new Map<string, CountedModel>();
   #flushed: Promise<void> = Promise.resolve();
 
-  constructor(parts: AnswerCountsParts) {
-    this.#parts = parts;
-  }
+  constructor(private readonly parts: AnswerCountsParts) {}
 
   /** Counts an answer, by the question's place in the tuning and its class among those of `identityOf`. */
   note(
@@ -105,7 +102,7 @@ export class AnswerCounts {
     { id, tuning_sha256 }: TunedRow,
     readEntries: (model: TunedRow) => Promise<readonly TuningEntry[]>,
   ): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.parts;
     let entries: readonly TuningEntry[] = [];
     const read = async () => {
       entries = await readEntries({ id, tuning_sha256 });
@@ -117,11 +114,11 @@ export class AnswerCounts {
   }
 
   #report(error: unknown, model?: string): void {
-    this.#parts.problems.report(inBackground('answer_counts', error, model));
+    this.parts.problems.report(inBackground('answer_counts', error, model));
   }
 
   async #flush(id: string, model: CountedModel): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.parts;
     const now_ms = clock.now_ms();
     const counts = waitingOf(model);
     let written = 0;

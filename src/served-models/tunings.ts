@@ -10,13 +10,10 @@ export class ModelRemoved extends Error {
 
 /** The tunings that requests have needed so far, each read once for its text. */
 export class Tunings {
-  readonly #read: (model_id: string) => Promise<string | undefined>;
   readonly #known = new Map<string, { readonly sha256: string; readonly tuning: Promise<Tuning> }>();
 
   /** `read` returns the text of a model's tuning. */
-  constructor(read: (model_id: string) => Promise<string | undefined>) {
-    this.#read = read;
-  }
+  constructor(private readonly read: (model_id: string) => Promise<string | undefined>) {}
 
   /** Returns the tuning of a row that was just read. Rejects with `ModelRemoved`, and when it cannot be read; the next call tries again. */
   of({ id, tuning_sha256: sha256 }: Pick<TunedModelEntry, 'id' | 'tuning_sha256'>): Promise<Tuning> {
@@ -36,7 +33,7 @@ export class Tunings {
   }
 
   async #load(id: string, sha256: string): Promise<Tuning> {
-    const text = await this.#read(id);
+    const text = await this.read(id);
     if (text === undefined) throw new ModelRemoved(`${id} has no tuning.`);
     if (tuningSha256(text) !== sha256) throw new Error(`The tuning of ${id} is not the one that was added.`);
     return Tuning.read(text);

@@ -25,15 +25,13 @@ interface LastRead {
 
 /** The files of a pool: one of certificates, and tokens of its members. */
 export class CredentialFiles {
-  readonly #ca_file: string | null;
-  readonly #onProblem: (error: unknown) => void;
   /** The last content by the path of the token. */
   readonly #last = new Map<string | null, LastRead>();
 
-  constructor(ca_file: string | null, onProblem: (error: unknown) => void) {
-    this.#ca_file = ca_file;
-    this.#onProblem = onProblem;
-  }
+  constructor(
+    private readonly ca_file: string | null,
+    private readonly onProblem: (error: unknown) => void,
+  ) {}
 
   /**
    * Reads the present files; null for no token. A failure is reported once until they can be read, and the
@@ -43,12 +41,12 @@ export class CredentialFiles {
     const last = this.#last.get(token_file) ?? { credentials: undefined, unreadable: undefined };
     this.#last.set(token_file, last);
     try {
-      last.credentials = await readCredentials(token_file, this.#ca_file);
+      last.credentials = await readCredentials(token_file, this.ca_file);
       last.unreadable = undefined;
       return last.credentials;
     } catch (error) {
       const message = errorMessage(error);
-      if (message !== last.unreadable) this.#onProblem(error);
+      if (message !== last.unreadable) this.onProblem(error);
       last.unreadable = message;
       if (last.credentials === undefined) throw new ModelUnavailable(message, { cause: error });
       return last.credentials;

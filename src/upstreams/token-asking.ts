@@ -53,18 +53,15 @@ interface ReadCall {
  * tokens.
  */
 export class TokenAsking implements Asking {
-  readonly #options: TokenAskingOptions;
   #planner: Promise<ScoringPlanner> | undefined;
   #open_planner: ScoringPlanner | undefined;
   #is_closed = false;
   #failed: { readonly at_ms: number; readonly error: ModelUnavailable } | undefined;
 
-  constructor(options: TokenAskingOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: TokenAskingOptions) {}
 
   get profile(): string {
-    return this.#options.profile;
+    return this.options.profile;
   }
 
   async readyToPlan(signal?: AbortSignal): Promise<void> {
@@ -100,7 +97,7 @@ export class TokenAsking implements Asking {
     const [part] = plans;
     const [call] = part === undefined ? [] : callsOf(part, Number.MAX_SAFE_INTEGER);
     if (call === undefined) throw new Error('The health probe has no plan.');
-    const { protocol, model } = this.#options;
+    const { protocol, model } = this.options;
     const prompt = call.prompt();
     const labels = call.wanted.map((id) => ({ id, word: planner.wordOf(id) }));
     const by_word = labels.every(({ word }) => word !== null);
@@ -127,7 +124,7 @@ export class TokenAsking implements Asking {
   /** Does as `#opened`. Rejects with `ModelWarmingUp` after a client's timeout. */
   async #openedInTime(): Promise<ScoringPlanner> {
     const late = Promise.withResolvers<never>();
-    const cancel = this.#options.schedule(
+    const cancel = this.options.schedule(
       () => late.reject(new ModelWarmingUp(OPENING_RETRY_S)),
       CLIENT_TIMEOUT_MS,
     );
@@ -141,7 +138,7 @@ export class TokenAsking implements Asking {
   /** Opens the planner. Rejects with `ModelUnavailable`, which is reported after each failed read. */
   async #opened(): Promise<ScoringPlanner> {
     if (this.#is_closed) throw modelClosed();
-    const { now_ms, openPlanner, onProblem } = this.#options;
+    const { now_ms, openPlanner, onProblem } = this.options;
     const failed = this.#failed;
     if (failed !== undefined && now_ms() - failed.at_ms < RETRY_MS) throw failed.error;
     this.#failed = undefined;
@@ -176,7 +173,7 @@ export class TokenAsking implements Asking {
     planner: ScoringPlanner,
     pool: PoolAccess,
   ): Promise<{ readonly logits: PlanLogits; readonly sources: readonly Source[] }> {
-    const { protocol } = this.#options;
+    const { protocol } = this.options;
     const calls = callsOf(part, protocol.wanted_max);
     let member: AskedMember | undefined;
     const ask = async (call: ReadCall) => {
@@ -195,11 +192,11 @@ export class TokenAsking implements Asking {
 
   #question(call: ReadCall, planner: ScoringPlanner, scope: string): TokenQuestion {
     const wanted = call.wanted.map((id): WantedToken => ({ id, word: planner.wordOf(id) }));
-    return { prompt: call.prompt(), wanted, model: this.#options.model, scope, by_word: false };
+    return { prompt: call.prompt(), wanted, model: this.options.model, scope, by_word: false };
   }
 
   #poolCall(tokens: number, makeQuestion: () => TokenQuestion): PoolCall<TokenAnswer> {
-    const { protocol } = this.#options;
+    const { protocol } = this.options;
     return {
       tokens,
       path: protocol.path,

@@ -16,20 +16,17 @@ type LedgerTotal = Writable<LedgerDay> & { held_micros: number };
  * totals.
  */
 export class DayTotals {
-  readonly #records: RollUpRecords;
   readonly #ledger = new Map<string, LedgerTotal>();
   readonly #usage = new Map<string, Writable<UsageDay>>();
 
-  constructor(records: RollUpRecords) {
-    this.#records = records;
-  }
+  constructor(private readonly records: RollUpRecords) {}
 
   /** Deletes holds and their ends, each counted for the day of its request. */
   async takeEntries(pairs: readonly (EntryPair & Dated)[]): Promise<void> {
     const days = new Map<number, string>();
     for (const { hold_entry_id, end_entry_id, day } of pairs)
       days.set(hold_entry_id, day).set(end_entry_id, day);
-    for (const entry of await this.#records.deleteEntries(pairs)) {
+    for (const entry of await this.records.deleteEntries(pairs)) {
       const { organization_id, project_id } = entry;
       const day = days.get(entry.entry_id);
       if (day === undefined) throw new PruneRefused(`entry ${entry.entry_id} was not asked for`);
@@ -54,7 +51,7 @@ export class DayTotals {
   /** Deletes the usage rows of those requests that have one, each counted for the day of its request. */
   async takeUsage(requests: readonly (Pick<DeletedUsage, 'request_id'> & Dated)[]): Promise<void> {
     const days = new Map(requests.map(({ request_id, day }) => [request_id, day]));
-    for (const { request_id, ...row } of await this.#records.deleteUsage([...days.keys()])) {
+    for (const { request_id, ...row } of await this.records.deleteUsage([...days.keys()])) {
       const day = days.get(request_id);
       if (day === undefined) throw new PruneRefused(`request ${request_id} was not asked for`);
       const usage = { ...row, day, requests: 1 };
@@ -77,19 +74,19 @@ export class DayTotals {
    */
   async write(): Promise<void> {
     const days = [...this.#ledger.values()];
-    const before = await this.#records.chargedOnDays_micros(days);
+    const before = await this.records.chargedOnDays_micros(days);
     for (const { project_id, day, held_micros } of days) {
       if (held_micros !== 0) throw new PruneRefused(`${project_id} has a hold on ${day} that did not end`);
     }
     const charged = days.filter(({ charges }) => charges > 0);
-    await this.#records.addLedgerDays(charged.map(({ held_micros: _, ...day }) => day));
-    await this.#records.addUsageDays([...this.#usage.values()]);
+    await this.records.addLedgerDays(charged.map(({ held_micros: _, ...day }) => day));
+    await this.records.addUsageDays([...this.#usage.values()]);
     await this.#verify(days, before);
   }
 
   async #verify(days: readonly LedgerTotal[], before: readonly number[]): Promise<void> {
-    const after = await this.#records.chargedOnDays_micros(days);
-    const costs = await this.#records.costOfDays_micros(days);
+    const after = await this.records.chargedOnDays_micros(days);
+    const costs = await this.records.costOfDays_micros(days);
     for (const [index, { project_id, day, charged_micros }] of days.entries()) {
       const charged = after[index] ?? 0;
       if (charged - (before[index] ?? 0) !== charged_micros) {
