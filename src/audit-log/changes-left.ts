@@ -1,5 +1,5 @@
-import type { Actor } from '../access/actor.ts';
 import { AccountError } from '../access/account-error.ts';
+import type { Actor } from '../access/actor.ts';
 import type { Records } from '../store/store.ts';
 import { DAY_MS } from '../time/clock.ts';
 import type { AuditLogAction } from './actions.ts';

@@ -66,7 +66,10 @@ async function readCredentials(token_file: string | null, ca_file: string | null
 /** Returns the text of a file of certificates. A connection with another text fails without a reason. */
 async function readCertificates(path: string): Promise<string> {
   const text = await readText(path);
+  const blocks = text.split('-----BEGIN ').slice(1);
   try {
+    // Only the first certificate is parsed, and a file is also cut after it while it is replaced.
+    if (!blocks.every((block) => /-----END [A-Z0-9 ]+-----/.test(block))) throw new Error('It is cut.');
     void new X509Certificate(text);
     return text;
   } catch {

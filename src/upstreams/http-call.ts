@@ -25,11 +25,13 @@ export interface HttpCall {
   readonly address: string;
   /** The path from the root of the address. */
   readonly path: string;
-  /** JSON; null for a GET. */
-  readonly body: string | null;
+  /** Returns the JSON when it is sent; null for a GET. */
+  readonly body: (() => string) | null;
   readonly credentials: Credentials;
   /** True for a client's question, which waits where too many others to this member are under way. */
   readonly needs_slot: boolean;
+  /** True where a connection that was idle has just ended, because the others may have ended with it. */
+  readonly needs_new_connection: boolean;
   /** The limit from the call to the end of the answer, with the wait for a slot. */
   readonly timeout_ms: number;
   readonly signal: AbortSignal;
@@ -47,10 +49,11 @@ export async function callUpstream(call: HttpCall): Promise<string> {
   let has_begun = false;
   try {
     using _slot = call.needs_slot ? await SLOTS.take(address, given_up) : null;
-    const response = await send(call, given_up);
+    const body = call.body?.() ?? null;
+    const response = await send(call, body, given_up);
     if (!response.ok) throw await refusalOf(address, response);
     has_begun = true;
-    return await textOf(response, call);
+    return await textOf(response, address, longestAnswer(body));
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     if (error instanceof UpstreamFailed) throw error;
@@ -69,7 +72,11 @@ export async function callUpstream(call: HttpCall): Promise<string> {
   }
 }
 
-function send({ address, path, body, credentials }: HttpCall, signal: AbortSignal): Promise<Response> {
+function send(
+  { address, path, credentials, needs_new_connection }: HttpCall,
+  body: string | null,
+  signal: AbortSignal,
+): Promise<Response> {
   const { token, certificates } = credentials;
   return fetch(`${address}${path}`, {
     method: body === null ? 'GET' : 'POST',
@@ -81,6 +88,7 @@ function send({ address, path, body, credentials }: HttpCall, signal: AbortSigna
       ...(token === null ? {} : { authorization: `Bearer ${token}` }),
     },
     body,
+    keepalive: !needs_new_connection,
     redirect: 'manual',
     decompress: false,
     // The environment's proxy must not get the record either.
@@ -122,8 +130,7 @@ async function beginningOf(response: Response): Promise<string> {
   }
 }
 
-async function textOf(response: Response, { address, body }: HttpCall): Promise<string> {
-  const bytes_max = longestAnswer(body);
+async function textOf(response: Response, address: string, bytes_max: number): Promise<string> {
   const bytes = await bytesOf(response, bytes_max);
   if (bytes.byteLength > bytes_max) {
     throw new UpstreamFailed('bad_answer', `The answer of ${address} is too long.`);

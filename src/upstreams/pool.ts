@@ -232,18 +232,25 @@ export class Pool {
       // A trial that begins meanwhile forgets them, and may ask another process.
       const { facts } = member;
       try {
-        const limits = { timeout_ms: member.answer_ms, needs_slot: true };
-        const answer = await this.#askMember(member, call, limits, signal);
+        const sending = {
+          timeout_ms: member.answer_ms,
+          needs_slot: true,
+          needs_new_connection: attempt > 1,
+        };
+        const answer = await this.#askMember(member, call, sending, signal);
         member.breaker.succeeded();
         return { answer, member, facts };
       } catch (error) {
         // After one failed call, a request aborts its other calls with the same failure, which is not theirs.
         if (signal.aborted || !(error instanceof UpstreamFailed)) throw error;
-        this.#noteFailure(member, error);
         tried.add(member);
         const hasNext = () => this.#members.some((other) => !tried.has(other) && this.#isUsable(other));
         // Servers end idle connections, also in the moment of a call: that alone says nothing about the member.
-        if (error.failure === 'cut_off' && !hasNext()) tried.delete(member);
+        const is_again = error.failure === 'cut_off' && attempt < ATTEMPTS_MAX && !hasNext();
+        if (is_again) {
+          member.failures += 1;
+          tried.delete(member);
+        } else this.#noteFailure(member, error);
         if (!error.is_unanswered || attempt === ATTEMPTS_MAX || !hasNext()) throw error;
         if (error.is_fault) this.#options.onProblem(error);
       } finally {
@@ -330,7 +337,7 @@ export class Pool {
   async #askMember<Answer>(
     member: Member,
     { path, body, read }: PoolCall<Answer>,
-    limits: Pick<HttpCall, 'timeout_ms' | 'needs_slot'>,
+    sending: Pick<HttpCall, 'timeout_ms' | 'needs_slot' | 'needs_new_connection'>,
     signal: AbortSignal,
   ): Promise<Answer> {
     const { address, credentials } = member;
@@ -339,9 +346,9 @@ export class Pool {
         await callUpstream({
           address,
           path,
-          body: body(),
+          body,
           credentials,
-          ...limits,
+          ...sending,
           signal,
         }),
       );
@@ -437,8 +444,8 @@ export class Pool {
     member.facts = null;
     try {
       // Calls that are never answered must not keep the probe away.
-      const limits = { timeout_ms: this.#options.trial_ms, needs_slot: false };
-      await this.#askMember(member, call, limits, this.#closed.signal);
+      const sending = { timeout_ms: this.#options.trial_ms, needs_slot: false, needs_new_connection: false };
+      await this.#askMember(member, call, sending, this.#closed.signal);
     } catch (error) {
       throw error instanceof UpstreamFailed ? explained(error, trial, member) : error;
     }
@@ -486,6 +493,7 @@ export class Pool {
         body: null,
         credentials,
         needs_slot: false,
+        needs_new_connection: false,
         timeout_ms: CHECK_TIMEOUT_MS,
         signal,
       });

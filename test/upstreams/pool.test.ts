@@ -218,6 +218,27 @@ describe('a pool', () => {
     expect(asked(one)).toBe(5);
   });
 
+  test('answers every call to the only member, alone or at once with others, when that has ended all idle connections', async () => {
+    const one = await member();
+    const { ask, model } = world([one]);
+    await ask();
+    const idle = new Set<object | null>();
+    const together = Promise.withResolvers<void>();
+    one.behaviour = async (received, response, forward) => {
+      idle.add(response.socket);
+      if (idle.size === 6) together.resolve();
+      await together.promise;
+      await answering(200, YES)(received, response, forward);
+    };
+    const askAtOnce = () => Promise.all(Array.from({ length: 6 }, () => ask()));
+    await askAtOnce();
+    one.behaviour = (received, response, forward) =>
+      idle.has(response.socket) ? void response.destroy() : answering(200, YES)(received, response, forward);
+    expect((await ask()).input_tokens).toBe(7);
+    expect((await askAtOnce()).map(({ input_tokens }) => input_tokens)).toEqual([7, 7, 7, 7, 7, 7]);
+    expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 6 }]);
+  });
+
   test('asks nobody else after an answer that broke off or is wrong: it may have been paid for', async () => {
     const wrong = YES.replace('0.9', '1.9');
     for (const failure of [
@@ -932,6 +953,7 @@ describe('what members are sent', () => {
     async () => {
       const files = makeCertificate(directory, 'renewed');
       const whole = readFileSync(files.certificate, 'utf8');
+      const other = readFileSync(makeCertificate(directory, 'beside').certificate, 'utf8');
       let requests = 0;
       const there = startTls(files, () => {
         requests += 1;
@@ -944,13 +966,16 @@ describe('what members are sent', () => {
       writeFileSync(ca_file, whole);
       time.advance(1_000);
       await ask();
-      writeFileSync(ca_file, whole.slice(0, whole.length / 2));
-      const before = requests;
-      await until(
-        () => requests > before,
-        () => time.advance(1_000),
-      );
-      expect((await ask()).input_tokens).toBe(7);
+      const half = whole.slice(0, whole.length / 2);
+      for (const part of [half, `${other}${half}`]) {
+        writeFileSync(ca_file, part);
+        const before = requests;
+        await until(
+          () => requests > before,
+          () => time.advance(1_000),
+        );
+        expect((await ask()).input_tokens).toBe(7);
+      }
       expect(model.members()).toMatchObject([{ breaker: 'closed', failures: 0 }]);
       expect(problems).toHaveLength(2);
     },
