@@ -19,7 +19,7 @@ setDefaultTimeout(180_000);
  */
 const PROBABILITY_TOLERANCE = 1.5e-3;
 /** Of logits, which are about 10: an answer's are 1. */
-const STATE_TOLERANCE = 0.02;
+const STATE_TOLERANCE = 0.03;
 
 /** Each question's probabilities, one list after the other, and all numbers of the hidden states. */
 async function answer(
