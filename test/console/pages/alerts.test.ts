@@ -73,7 +73,7 @@ describeInBrowser('alerts in the console', () => {
     await page.reload();
     expect(await page.getByLabel('Alert below').inputValue()).toBe('5');
     await page.getByRole('button', { name: 'Alerts 1 unread' }).click();
-    await page.getByText('$0.00 is left. Add credit before it runs out').waitFor();
+    await page.getByText('The balance is $0.00. Requests are refused until somebody adds credit.').waitFor();
     const mails = made.mails.filter(({ to, subject }) => to === bea.email && subject.startsWith('Credit'));
     expect(mails).toMatchObject([{ subject: 'Credit is below $5.00' }]);
     expect(mails[0]?.text).toContain(`${made.service.server.address}/console/o/${organization_id}/billing`);
