@@ -347,7 +347,9 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
     };
     const project = textField(await json('project', 'create', 'My organization', 'Second'), 'id');
     const second_key = textField(await json('key', 'create', project, 'second'), 'id');
-    const payment = textField(await json('credit', 'checkout', 'My organization', '25'), 'payment_id');
+    const checkout = async () =>
+      textField(await json('credit', 'checkout', 'My organization', '25'), 'payment_id');
+    const [payment, unpaid] = [await checkout(), await checkout()];
     const work = ['--limit', '4', '--folds', '2'];
     const on_cpu = ['--gpu', 'none'];
     const lines: readonly (readonly [args: readonly string[], code: number])[] = [
@@ -375,6 +377,7 @@ describe.skipIf(ROOT === undefined)('the executable in an empty root', () => {
       [['project', 'archive', project], 0],
       [['credit', 'pending'], 0],
       [['credit', 'confirm', payment], 0],
+      [['credit', 'cancel', unpaid], 0],
       [['credit', 'refund', 'Acme2', '1'], 0],
       [['credit', 'history', 'Acme2'], 0],
       [['credit', 'events'], 0],
