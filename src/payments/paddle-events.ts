@@ -54,7 +54,7 @@ const CustomData = Type.Object({
  * body is not JSON or not a notification, so that nothing of it can be stored.
  */
 export function readNotification(body: Uint8Array, product_id: string): PaymentReport | null {
-  const notification = read(Notification, parse(body));
+  const notification = valueMatching(Notification, parse(body));
   if (notification === null) return null;
   const { event_id, event_type, occurred_at, data } = notification;
   const occurred_at_ms = typeof occurred_at === 'string' ? Date.parse(occurred_at) : Number.NaN;
@@ -83,9 +83,9 @@ function readEvent(type: string, data: unknown, product_id: string): PaymentEven
 }
 
 function readCompleted(data: unknown, product_id: string): PaymentEvent {
-  const transaction = read(Transaction, data);
+  const transaction = valueMatching(Transaction, data);
   if (transaction === null) return unreadable(data);
-  const totals = read(TransactionDetails, transaction.details)?.totals;
+  const totals = valueMatching(TransactionDetails, transaction.details)?.totals;
   const amount_micros = totals === undefined ? null : amountOf(totals, totals.discount);
   if (amount_micros !== null && amount_micros <= 0) return irrelevant(transaction.id, 'nothing was paid');
   return {
@@ -103,12 +103,12 @@ function readCompleted(data: unknown, product_id: string): PaymentEvent {
  * its reversal.
  */
 function readAdjustment(data: unknown): PaymentEvent {
-  const adjustment = read(Adjustment, data);
+  const adjustment = valueMatching(Adjustment, data);
   if (adjustment === null) return unreadable(data);
   const { id, action, status, transaction_id } = adjustment;
   const moves = action === 'refund' || action === 'chargeback' || action === 'chargeback_reverse';
   if (!moves || status !== 'approved') return irrelevant(id, `a ${action} that is ${status}`);
-  const totals = read(AdjustmentTotals, adjustment.totals);
+  const totals = valueMatching(AdjustmentTotals, adjustment.totals);
   const amount_micros = totals === null ? null : amountOf(totals);
   if (amount_micros !== null && amount_micros <= 0) return irrelevant(id, 'no amount without tax');
   return {
@@ -120,12 +120,12 @@ function readAdjustment(data: unknown): PaymentEvent {
 }
 
 function readOrder(custom_data: unknown): NamedOrder | null {
-  const order = read(CustomData, custom_data);
+  const order = valueMatching(CustomData, custom_data);
   return order === null ? null : { ...order, amount_micros: order.amount_micros ?? null };
 }
 
 function whatWasSold(given: unknown, product_id: string): 'credit' | 'other' | 'unknown' {
-  const items = read(Items, given);
+  const items = valueMatching(Items, given);
   if (items === null) return 'unknown';
   const isCredit = (item: (typeof items)[number]) => item.price.product_id === product_id;
   if (items.every(isCredit)) return 'credit';
@@ -141,11 +141,11 @@ function unreadable(data: unknown): PaymentEvent {
 }
 
 function idOf(data: unknown): string | null {
-  return read(Identified, data)?.id ?? null;
+  return valueMatching(Identified, data)?.id ?? null;
 }
 
 /** Returns the value when it matches the schema, else null. */
-export function read<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> | null {
+export function valueMatching<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> | null {
   return Value.Check(schema, value) ? value : null;
 }
 

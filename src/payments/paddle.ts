@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { CENT_MICROS } from '../contract/money.ts';
-import { PADDLE_CURRENCY, PaddleId, read, readNotification } from './paddle-events.ts';
+import { PADDLE_CURRENCY, PaddleId, readNotification, valueMatching } from './paddle-events.ts';
 import { ageSeconds, isSignedBy, isWithinTolerance, parseSignature } from './paddle-signature.ts';
 import {
   type Checkout,
@@ -92,7 +92,7 @@ async function createCheckout(api: PaddleApi, settings: PaddleSettings, order: O
   const answer = await createTransaction(api, settings, order).catch((cause: unknown) => {
     throw new PaymentProviderFailed(NO_ANSWER, { cause });
   });
-  const refused = read(Refused, answer)?.error;
+  const refused = valueMatching(Refused, answer)?.error;
   if (refused !== undefined) {
     const [type, code] = [refused.type, refused.code].map((word) =>
       ERROR_WORD.test(word) ? word : 'unknown',
@@ -101,7 +101,7 @@ async function createCheckout(api: PaddleApi, settings: PaddleSettings, order: O
       `Paddle refused the checkout (${type}, ${code}): check its API key, product and default payment link.`,
     );
   }
-  const transaction = read(Created, answer)?.data;
+  const transaction = valueMatching(Created, answer)?.data;
   if (transaction === undefined) throw new PaymentProviderFailed(NO_ANSWER);
   const url = transaction.checkout?.url ?? null;
   if (url === null)
