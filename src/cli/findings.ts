@@ -12,7 +12,7 @@ export interface Finding {
 }
 
 /** The names of the addon's kernels' instructions, as operators know them. */
-const INSTRUCTIONS = { avx512: 'AVX-512 VNNI', avx2: 'AVX2' } as const;
+const INSTRUCTIONS = { amx: 'AMX', avx512: 'AVX-512 VNNI', avx2: 'AVX2' } as const;
 
 /**
  * Returns the finding about the CPU kernels: ours where it has the instructions, a variant of llama.cpp's,

@@ -28,11 +28,14 @@ async function doctor(...args: string[]): Promise<Doctor> {
 const IS_LINUX = process.platform === 'linux';
 /** The CPU's flags, as x64 Linux tells them; elsewhere there are no kernels of ours. */
 const FLAGS = IS_LINUX ? (/^flags\s*:.*$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[0] ?? '') : '';
-const INSTRUCTIONS = /\bavx512_vnni\b/.test(FLAGS)
-  ? 'AVX-512 VNNI'
-  : /\bavx2\b/.test(FLAGS)
-    ? 'AVX2'
-    : undefined;
+const INSTRUCTIONS = (
+  [
+    // The system may forbid AMX.
+    [/\bamx_int8\b/, 'AMX|AVX-512 VNNI'],
+    [/\bavx512_vnni\b/, 'AVX-512 VNNI'],
+    [/\bavx2\b/, 'AVX2'],
+  ] as const
+).find(([flag]) => flag.test(FLAGS))?.[1];
 const LIBRARY = IS_LINUX ? ' \\(libggml-cpu-\\S+\\.so\\)' : '';
 
 const found = (subject: string, state: string, detail: RegExp) => ({
@@ -52,7 +55,7 @@ test('a machine without a GPU serves on its CPU', async () => {
     state: expect.stringMatching(/^(ok|slow)$/),
     detail: expect.stringMatching(
       new RegExp(
-        `^${INSTRUCTIONS !== undefined && compilerPath() !== undefined ? `the addon's \\(${INSTRUCTIONS}\\) and ` : ''}llama\\.cpp's${LIBRARY}, (without|which use) AMX`,
+        `^${INSTRUCTIONS !== undefined && compilerPath() !== undefined ? `the addon's \\((${INSTRUCTIONS})\\) and ` : ''}llama\\.cpp's${LIBRARY}, (without|which use) AMX`,
       ),
     ),
   };

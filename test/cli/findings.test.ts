@@ -27,9 +27,9 @@ test.each([
   ],
   [
     'AMX',
-    { own: 'avx512', library: RAPIDS, has_amx: true, uses_amx: true },
+    { own: 'amx', library: RAPIDS, has_amx: true, uses_amx: true },
     'ok',
-    `the addon's (AVX-512 VNNI) and llama.cpp's (${RAPIDS}), which use AMX`,
+    `the addon's (AMX) and llama.cpp's (${RAPIDS}), which use AMX`,
   ],
   [
     'AMX that may not be used',

@@ -14,6 +14,7 @@ size_t pieces(const Operands & operands) { return row_tiles(operands) * operands
 
 void compute(Instructions instructions, const Operands & operands, size_t piece, Scratch & scratch) {
     switch (instructions) {
+        case Instructions::AMX:
         case Instructions::AVX512:
             return compute_avx512(operands, piece, *scratch.memory_);
         case Instructions::AVX2:

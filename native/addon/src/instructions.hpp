@@ -12,6 +12,8 @@ enum class Instructions {
     AVX2,
     /** AVX-512 with VNNI. */
     AVX512,
+    /** AVX-512 with VNNI, and AMX for 8 bits, if the operating system permits its tiles. */
+    AMX,
 };
 
 /** Returns the best instructions of this machine. */
@@ -20,7 +22,7 @@ Instructions best_instructions();
 /** Returns true if this machine has the instructions. */
 bool has_instructions(Instructions instructions);
 
-/** Returns "none", "avx2" or "avx512". */
+/** Returns "none", "avx2", "avx512" or "amx". */
 const char * instructions_name(Instructions instructions);
 
 /** Finds the instructions of a name; "best" gives the best ones. Returns false for an unknown name. */

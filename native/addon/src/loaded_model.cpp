@@ -108,6 +108,10 @@ LoadedModel::Model LoadedModel::load(const ModelOptions & options, ggml_backend_
     params.n_gpu_layers = gpu ? -1 : 0;
     ggml_backend_dev_t no_devices[] = {nullptr};
     if (!gpu) params.devices = no_devices;
+    // Our kernels cannot read the layouts that ggml has for its own ones, which are slower for Q8_0.
+    if (!gpu && options.kernels != Instructions::NONE && has_only_q8_weights(options.model_path)) {
+        params.use_extra_bufts = false;
+    }
     Model model(load_model_file(options.model_path, params), llama_model_free);
     if (llama_model_has_encoder(model.get()) || llama_model_is_recurrent(model.get()) ||
         llama_model_is_hybrid(model.get())) {

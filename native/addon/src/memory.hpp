@@ -12,7 +12,7 @@ namespace tds {
 constexpr size_t CACHE_LINE = 64;
 
 template <typename Count>
-Count round_up(Count count, Count multiple) {
+constexpr Count round_up(Count count, Count multiple) {
     return (count + multiple - 1) / multiple * multiple;
 }
 

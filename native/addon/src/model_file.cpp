@@ -1,7 +1,10 @@
 #include "model_file.hpp"
 
+#include <memory>
 #include <stdexcept>
 
+#include "ggml.h"
+#include "gguf.h"
 #include "llama_log.hpp"
 
 namespace tds {
@@ -19,6 +22,18 @@ llama_model * load_model_file(const std::string & path, const llama_model_params
         throw std::runtime_error("the weights have no vocabulary");
     }
     return model;
+}
+
+bool has_only_q8_weights(const std::string & path) {
+    const std::unique_ptr<gguf_context, void (*)(gguf_context *)> file(gguf_init_from_file(path.c_str(), {}), gguf_free);
+    bool has_any = false;
+    for (int64_t i = 0; file && i < gguf_get_n_tensors(file.get()); i++) {
+        const ggml_type type = gguf_get_tensor_type(file.get(), i);
+        if (!ggml_is_quantized(type)) continue;
+        if (type != GGML_TYPE_Q8_0) return false;
+        has_any = true;
+    }
+    return has_any;
 }
 
 }  // namespace tds

@@ -12,4 +12,7 @@ namespace tds {
  */
 llama_model * load_model_file(const std::string & path, const llama_model_params & params);
 
+/** Returns true if all 8-bit and smaller matrices of a GGUF file, or of a first part, are in Q8_0, and there is one. */
+bool has_only_q8_weights(const std::string & path);
+
 }  // namespace tds

@@ -1,11 +1,7 @@
 #include <cstring>
 
+#include "q8_block_avx512.hpp"
 #include "q8_kernel.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define TDS_AVX512 __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
-#endif
 
 namespace tds {
 
@@ -47,32 +43,13 @@ void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * blo
     std::memcpy(block + ROW_SCALES + row * sizeof(float), &scale, sizeof(float));
 }
 
-/**
- * Returns the largest absolute value, or NaN if there is one, because unsigned bits order as numbers with NaN the
- * largest. A maximum of floats would lose a NaN, and the product would be finite.
- */
-TDS_AVX512 float largest_size(__m512 low, __m512 high) {
-    const __m512i low_sizes = _mm512_castps_si512(_mm512_abs_ps(low));
-    const __m512i sizes = _mm512_max_epi32(low_sizes, _mm512_castps_si512(_mm512_abs_ps(high)));
-    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(_mm512_reduce_max_epi32(sizes))));
-}
-
 TDS_AVX512 void quantize(const float * values, size_t blocks, size_t column, uint8_t * tile) {
     for (size_t i = 0; i < blocks; i++, values += BLOCK, tile += COLUMN_BLOCK) {
-        const __m512 low = _mm512_loadu_ps(values);
-        const __m512 high = _mm512_loadu_ps(values + 16);
-        const float largest = largest_size(low, high);
-        // The scale is rounded as in ggml, so that both kernels start from the same numbers.
-        const float scale = _cvtsh_ss(_cvtss_sh(largest / 127.0f, _MM_FROUND_TO_NEAREST_INT));
-        const __m512 inverse = _mm512_set1_ps(largest > 0.0f ? 127.0f / largest : 0.0f);
-        const __m512i low_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
-        const __m512i high_rounded = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
-        const int32_t activations = _mm512_reduce_add_epi32(_mm512_add_epi32(low_rounded, high_rounded));
+        alignas(CACHE_LINE) int8_t rounded[BLOCK];
+        int32_t activations = 0;
+        const float scale = quantize_block(values, rounded, activations);
         // The sum is unsigned, because the rounded values of NaN and infinity overflow.
         const uint32_t sum = 0u - static_cast<uint32_t>(OFFSET) * static_cast<uint32_t>(activations);
-        alignas(32) int8_t rounded[BLOCK];
-        _mm_store_si128(reinterpret_cast<__m128i *>(rounded), _mm512_cvtsepi32_epi8(low_rounded));
-        _mm_store_si128(reinterpret_cast<__m128i *>(rounded + 16), _mm512_cvtsepi32_epi8(high_rounded));
         for (size_t quad = 0; quad < QUADS; quad++) {
             std::memcpy(tile + (quad * COLUMNS + column) * QUAD, rounded + quad * QUAD, QUAD);
         }
@@ -153,7 +130,7 @@ void multiply(const uint8_t * rows, size_t row_tiles, const uint8_t * columns, s
     TILE_PRODUCTS[row_tiles - 1][count - 1](rows, columns, blocks, result, stride);
 }
 
-constexpr Kernel KERNEL = {COLUMNS, 32 * COLUMNS, ROW_TILES, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply};
+constexpr Kernel KERNEL = {COLUMNS, 32 * COLUMNS, ROW_TILES, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply, nullptr, nullptr};
 
 }  // namespace
 

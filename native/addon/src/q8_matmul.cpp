@@ -22,6 +22,8 @@ static_assert(sizeof(Block) == 2 + BLOCK, "Q8_0 has no padding");
 
 const Kernel * kernel_of(Instructions instructions) {
     switch (instructions) {
+        case Instructions::AMX:
+            return amx_kernel();
         case Instructions::AVX512:
             return avx512_kernel();
         case Instructions::AVX2:
@@ -85,6 +87,7 @@ void multiply(const Weights & weights, size_t first_tile, size_t last_tile, cons
     const size_t tiles_at_once = kernel.columns_at_once / kernel.columns;
     const size_t row_bytes = kernel.row_tiles * blocks * kernel.row_block;
     auto * bytes = reinterpret_cast<char *>(result);
+    if (kernel.take_registers) kernel.take_registers();
     for (size_t first = 0; first < activations.tiles(); first += tiles_at_once) {
         const size_t last = std::min(first + tiles_at_once, activations.tiles());
         // While a tile is multiplied, its part of the next rows comes from memory.
@@ -100,6 +103,7 @@ void multiply(const Weights & weights, size_t first_tile, size_t last_tile, cons
             }
         }
     }
+    if (kernel.leave_registers) kernel.leave_registers();
 }
 
 }  // namespace q8

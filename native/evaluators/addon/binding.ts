@@ -8,7 +8,7 @@ export type NativeEvaluator = { readonly __nativeEvaluator: never };
 export type NativeTokenizer = { readonly __nativeTokenizer: never };
 
 /** The instructions that the addon's own kernels are written for, as `instructions.hpp` names them, the best first. */
-export const OWN_INSTRUCTIONS = ['avx512', 'avx2'] as const;
+export const OWN_INSTRUCTIONS = ['amx', 'avx512', 'avx2'] as const;
 export type OwnInstructions = (typeof OWN_INSTRUCTIONS)[number];
 /** `none` if llama.cpp's kernels compute. */
 export type KernelInstructions = OwnInstructions | 'none';

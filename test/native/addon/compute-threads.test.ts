@@ -1,6 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
-import { servesAmx } from '../../../native/amx.ts';
 import { computingThreads } from '../../../native/engine.ts';
 import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
@@ -23,7 +22,7 @@ const [fewest, most] = [1, 2];
 /** The number of threads while nothing else needs the machine: the most only where our kernels compute everything. */
 async function mostHere(): Promise<number> {
   const status = await addonStatus(false);
-  return status.available && status.kernels !== 'none' && !servesAmx() ? most : fewest;
+  return status.available && status.kernels !== 'none' ? most : fewest;
 }
 
 /** The CPU time of this process in hundredths of a second. */

@@ -2,7 +2,6 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { servesAmx } from '../../../native/amx.ts';
 import { EvaluationFailed } from '../../../native/errors.ts';
 import { createAddonEvaluator } from '../../../native/evaluators/addon/addon-evaluator.ts';
 import { addonStatus } from '../../../native/evaluators/addon/addon-status.ts';
@@ -109,8 +108,8 @@ describeAddon("the addon's kernels", () => {
         const alone: PlanLogits[] = [];
         for (const each of plans) alone.push(await evaluator.evaluate(each, { scope: 'alone' }));
         const { padding_tokens } = evaluator.stats();
-        // Only decodes of one token are padded where our kernels compute. With AMX, products may be ggml's.
-        if (are_ours && kernels !== 'none' && !servesAmx()) expect(padding_tokens).toBeLessThanOrEqual(10);
+        // Only decodes of one token are padded where our kernels compute.
+        if (are_ours && kernels !== 'none') expect(padding_tokens).toBeLessThanOrEqual(10);
         if (!are_ours || kernels === 'none') expect(padding_tokens).toBeGreaterThan(40 * plans.length);
         const together = plans.map((each) => evaluator.evaluate(each, { scope: 'together' }));
         expect(await Promise.all(together)).toEqual(alone);
@@ -139,44 +138,41 @@ describeAddon("the addon's kernels", () => {
     const here = await instructionsHere();
     const [unset, off] = [await logits(undefined), await logits('none')];
     for (const kernels of here) expect(await logits(kernels)).toEqual(unset);
-    // The order of additions shows in the last bits. With AMX, ggml keeps products to itself, but not attention.
+    // The order of additions shows in the last bits.
     expect(off.some((logit, index) => logit !== unset[index])).toBe(here.length > 0);
     expect(largestDistance(off, unset)).toBeLessThanOrEqual(TOLERANCE.quantized);
   });
 
-  // On a CPU with AMX the products are ggml's, whose kernels forget a NaN.
-  test.skipIf(servesAmx())(
-    'give no answer where an activation is NaN, whatever its place in a block',
-    async () => {
-      await using directory = await temporaryDirectory();
-      const path = join(directory.path, 'tiny.gguf');
-      const shape: TinyShape = { width: 64, heads: 4, cache_heads: 4, hidden: 64, quantized: true };
-      const instructions = await instructionsHere();
-      for (let nan_hidden = 0; nan_hidden < 32; nan_hidden += 1) {
-        await writeTinyModel(path, { ...TINY_MARKERS, shape, nan_hidden });
-        for (const kernels of instructions) {
-          const evaluator = await open(path, 1, kernels);
-          const outcome = rejection(
-            evaluator.evaluate(filledPlan(1, { prefix: 20, branches: [5] }), { scope: 'a' }),
-          );
-          expect(await outcome).toBeInstanceOf(EvaluationFailed);
-          await evaluator.close();
-        }
+  test('give no answer where an activation is NaN, whatever its place in a block', async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'tiny.gguf');
+    const shape: TinyShape = { width: 64, heads: 4, cache_heads: 4, hidden: 64, quantized: true };
+    const instructions = await instructionsHere();
+    for (let nan_hidden = 0; nan_hidden < 32; nan_hidden += 1) {
+      await writeTinyModel(path, { ...TINY_MARKERS, shape, nan_hidden });
+      for (const kernels of instructions) {
+        const evaluator = await open(path, 1, kernels);
+        const outcome = rejection(
+          evaluator.evaluate(filledPlan(1, { prefix: 20, branches: [5] }), { scope: 'a' }),
+        );
+        expect(await outcome).toBeInstanceOf(EvaluationFailed);
+        await evaluator.close();
       }
-    },
-  );
+    }
+  });
 
   test.skipIf(process.platform !== 'linux' || process.arch !== 'x64')(
     'are there for the instructions that Linux names',
     async () => {
-      const flags = new Set(
-        /^flags\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.trim().split(' '),
-      );
-      const best = flags.has('avx512_vnni')
-        ? 'avx512'
-        : flags.has('avx2') && flags.has('fma')
-          ? 'avx2'
-          : undefined;
+      const named = /^flags\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.trim().split(' ');
+      const has = (...flags: readonly string[]) => flags.every((flag) => named?.includes(flag));
+      const best = (
+        [
+          ['amx', has('amx_tile', 'amx_int8', 'avx512_vnni')],
+          ['avx512', has('avx512_vnni')],
+          ['avx2', has('avx2', 'fma')],
+        ] as const
+      ).find(([, is_there]) => is_there)?.[0];
       expect((await instructionsHere())[0]).toBe(best);
     },
   );
