@@ -193,7 +193,8 @@ describeInBrowser('the frame around the pages', () => {
     ] as const) {
       await page.goto(made.service.server.address + path);
       await page.getByRole('heading', { name: title, level: 1 }).waitFor();
-      expect(await page.title()).toBe(`${title} · Typed Decision Service`);
+      // The title follows the heading.
+      await page.waitForFunction(`document.title === '${title} · Typed Decision Service'`);
     }
   });
 
