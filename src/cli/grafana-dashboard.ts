@@ -122,8 +122,11 @@ const ROWS: readonly Row[] = [
       chart(
         'Upstreams that failed',
         'short',
-        [[max(series('tds_upstream_breaker', 'state="open"'), 'model, upstream'), UPSTREAM]],
-        { description: '1 where the breaker is open: it failed, and waits for its next trial.' },
+        [[max(series('tds_upstream_breaker', 'state=~"open|half_open"'), 'model, upstream'), UPSTREAM]],
+        {
+          description:
+            '1 where the breaker is open or half open: it failed, and waits for a trial or is on one.',
+        },
       ),
     ],
   },

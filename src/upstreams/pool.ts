@@ -87,6 +87,8 @@ interface Member extends AskedMember {
   is_loading: boolean;
   /** The running trial, which resolves with true if it succeeds; null for none. */
   trial: Promise<boolean> | null;
+  /** True from a failed trial to one that succeeds. */
+  has_failed_trial: boolean;
   /** The time and result of the last check of the list of models. */
   checked_at_ms: number;
   facts: ServerFacts | null;
@@ -152,6 +154,7 @@ export class Pool {
       resting_until_ms: NO_REST_MS,
       is_loading: false,
       trial: null,
+      has_failed_trial: false,
       checked_at_ms: Number.NEGATIVE_INFINITY,
       facts: null,
       requests: 0,
@@ -193,18 +196,22 @@ export class Pool {
 
   /**
    * Returns the pool's status. A busy member counts as ready, as an engine with a full queue does; one that
-   * was never tried counts as loading.
+   * was never tried counts as loading. One that failed keeps its error while it is on trial again, because a trial of a
+   * server that hangs takes as long as the rest before it.
    */
   status(): LifecycleStatus {
     const members = this.#members.filter(({ is_draining }) => !is_draining);
     if (members.some(({ breaker }) => breaker.state === 'closed'))
       return { state: 'ready', load_error: undefined };
     if (!this.#has_started) return { state: 'cold', load_error: undefined };
-    if (members.some(({ trial, resting_until_ms }) => trial !== null || resting_until_ms > NO_REST_MS)) {
+    const on_trial = members.filter(({ trial }) => trial !== null);
+    const is_first = on_trial.some(({ has_failed_trial }) => !has_failed_trial);
+    if (is_first || members.some(({ resting_until_ms }) => resting_until_ms > NO_REST_MS)) {
       return { state: 'loading', load_error: undefined };
     }
     const failure = members.find((member) => member.failure !== null)?.failure;
-    return { state: 'cold', load_error: failure?.message ?? 'No upstream gets requests.' };
+    const load_error = failure?.message ?? 'No upstream gets requests.';
+    return { state: on_trial.length > 0 ? 'loading' : 'cold', load_error };
   }
 
   /**
@@ -417,6 +424,7 @@ export class Pool {
       breaker.trialFailed(this.#options.now_ms(), rest_ms);
       if (is_told || this.#closed.signal.aborted) return false;
       member.is_loading = false;
+      member.has_failed_trial = true;
       // A failed member has no valid rest, whatever it asked for before.
       member.resting_until_ms = NO_REST_MS;
       if (is_untried) {
@@ -430,6 +438,7 @@ export class Pool {
       return false;
     }
     breaker.trialSucceeded();
+    member.has_failed_trial = false;
     member.failure = null;
     member.is_loading = false;
     member.resting_until_ms = NO_REST_MS;

@@ -525,6 +525,17 @@ describe('what a client is told', () => {
     expect(problems).toHaveLength(2);
   });
 
+  test('and the operator, where the only member hangs: what it failed with, also while it is tried again', async () => {
+    const one = await member(answering(500, '{}'));
+    const { failing, model, time } = world([one]);
+    expect(await failing()).toBeInstanceOf(ModelUnavailable);
+    one.behaviour = hanging;
+    time.advance(1_000);
+    await until(() => one.received.length === 2);
+    expect(model.members()).toMatchObject([{ breaker: 'half_open' }]);
+    expect(model.status()).toEqual({ state: 'loading', load_error: expect.stringContaining('500') });
+  });
+
   test('where the only member was busy and then failed its trial: that the model is unavailable', async () => {
     const one = await member();
     const { ask, failing, model } = world([one]);
