@@ -1,10 +1,10 @@
 import { dollarsOf, inputCost_micros } from '../contract/money.ts';
+import { isClientGone } from '../errors/abort-reasons.ts';
 import { ERRORS } from '../errors/errors.ts';
 import { inBackground, reported } from '../problems/problems.ts';
 import { numbersOf } from '../questions/question.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import type { UsageRow } from '../store/usage-row.ts';
-import { isClientGone } from './abort-reasons.ts';
 import { mostTokensOf } from './admit-request.ts';
 import type { AdmittedRequest, Decided, HeldRequest, OutcomeFacts } from './call.ts';
 import { holdRefused } from './explained-refusals.ts';

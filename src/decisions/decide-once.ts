@@ -1,5 +1,6 @@
 import { MissingKey } from '../accounts/key-format.ts';
 import { dollarsOf } from '../contract/money.ts';
+import { isClientGone } from '../errors/abort-reasons.ts';
 import { overloaded, Refusal } from '../errors/errors.ts';
 import { claimOf, IDEMPOTENCY_KEY_LENGTH_MAX, type IdempotentRequest } from '../idempotency/claim.ts';
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
@@ -9,7 +10,6 @@ import { answerOfNumbers } from '../questions/question.ts';
 import type { IdempotencyClaim } from '../store/idempotency-records.ts';
 import type { KeptAnswer } from '../store/kept-answer.ts';
 import { CLIENT_TIMEOUT_MS } from '../time/client-timeout.ts';
-import { isClientGone } from './abort-reasons.ts';
 import { admitReplay } from './admit-request.ts';
 import {
   type DecisionCall,

@@ -47,7 +47,6 @@ async function decideAnew(
 
   using served = services.models.for(checked.model);
   facts.asked = { model: checked.model.id, mode: checked.request.mode };
-  span?.describe(facts.asked);
   const accepted = { ...checked, call, caller, claim, served };
   const admitted = await inStep(
     span,

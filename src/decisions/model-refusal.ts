@@ -1,8 +1,8 @@
 import { EvaluationTimedOut, PlanRejected } from '../../native/engine.ts';
+import { ServiceStopped } from '../errors/abort-reasons.ts';
 import { QueueFull, QueueTimedOut } from '../scheduling/model-scheduler.ts';
 import { ModelWarmingUp } from '../served-models/model-answerer.ts';
 import { ModelRemoved } from '../served-models/tunings.ts';
-import { ServiceStopped } from './abort-reasons.ts';
 import type { AskedCall, CheckedRequest } from './call.ts';
 import type { DecisionServices } from './ports.ts';
 import { DecisionRefusal } from './refusal.ts';

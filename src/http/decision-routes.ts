@@ -194,7 +194,7 @@ export async function answerDecision(
   return { outcome, body_bytes: reading.body_bytes() };
 }
 
-/** Notes the caller, the model and the mode of an outcome in the context of its request. */
+/** Notes the caller, the model and the mode of an outcome in the context of its request, and in its trace. */
 export function noteAsked(
   context: RequestContext,
   { caller, asked }: Pick<DecisionOutcome, 'caller' | 'asked'>,
@@ -203,6 +203,7 @@ export function noteAsked(
   if (asked === undefined) return;
   context.model = asked.model;
   context.mode = asked.mode;
+  context.span?.describe(asked);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
-import { ServiceStopped } from '../decisions/abort-reasons.ts';
+import { ServiceStopped } from '../errors/abort-reasons.ts';
 import { ERRORS, overloaded, Refusal } from '../errors/errors.ts';
 import type { Connection, Connections } from './connections.ts';
 import { type Exchange, isAmbiguous, webRequest, writeResponse } from './exchange.ts';

@@ -1,4 +1,4 @@
-import { isClientGone } from '../decisions/abort-reasons.ts';
+import { isClientGone } from '../errors/abort-reasons.ts';
 import type { Refusal } from '../errors/errors.ts';
 import type { AttemptBudget, AttemptBudgets } from '../limits/attempt-budgets.ts';
 import type { Log, RequestLine } from '../log/log.ts';

@@ -22,6 +22,7 @@ import {
   type SpanExporter,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { isClientGone } from '../errors/abort-reasons.ts';
 import type { Clock } from '../time/clock.ts';
 import type {
   RequestSpan,
@@ -143,7 +144,7 @@ export class OtlpTracing implements Tracing {
     this.#tracer = this.#provider.getTracer('tds', version);
   }
 
-  begin({ method, headers }: TraceableRequest, route: string | null): RequestSpan | null {
+  begin({ method, headers, signal }: TraceableRequest, route: string | null): RequestSpan | null {
     const caller = callerOf(headers.get('traceparent'));
     const parent = caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
     const now_ms = timeline(this.#clock);
@@ -160,7 +161,7 @@ export class OtlpTracing implements Tracing {
     const within = trace.setSpan(ROOT_CONTEXT, span);
     return {
       trace_id: span.spanContext().traceId,
-      beginStep: (step) => this.#beginStep(step, within, now_ms),
+      beginStep: (step) => this.#beginStep(step, within, now_ms, signal),
       describe: (decision) => span.setAttributes(decisionAttributes(decision)),
       end: (request) => {
         span.setAttributes(requestAttributes(request));
@@ -189,9 +190,15 @@ export class OtlpTracing implements Tracing {
     this.#report = () => {};
   }
 
-  #beginStep(step: TracedStep, within: Context, now_ms: () => number): StepSpan {
+  #beginStep(step: TracedStep, within: Context, now_ms: () => number, client: AbortSignal): StepSpan {
     const span = this.#tracer.startSpan(step, { startTime: now_ms() }, within);
-    return { end: (failure = null) => this.#end(span, failure, now_ms()) };
+    return {
+      end: (failure = null) => {
+        // The failure of a step that its client left is the end of its work, as in the log.
+        const is_left = failure !== null && failure.status >= SERVER_FAULT && isClientGone(client);
+        this.#end(span, is_left ? null : failure, now_ms());
+      },
+    };
   }
 
   /**

@@ -62,6 +62,8 @@ export interface RequestSpan {
 export interface TraceableRequest {
   readonly method: string;
   readonly headers: { get(name: string): string | null };
+  /** Aborted when the client goes away, or a stop cuts the request. */
+  readonly signal: AbortSignal;
 }
 
 /** Traces requests. No method throws or waits, except `close`. */

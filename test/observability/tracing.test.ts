@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -172,6 +173,53 @@ describe('the trace of a request', () => {
     ]);
   });
 
+  test('has no error where its client went away, in no step', async () => {
+    const begun = Promise.withResolvers<void>();
+    const { service, account, spans } = await startTraced({
+      openEngine: (engine) =>
+        intercepted(engine, async (run, { scope, signal }) => {
+          if (scope !== 'warm-up' && signal !== undefined) {
+            begun.resolve();
+            await once(signal, 'abort');
+          }
+          return await run();
+        }),
+    });
+    const client = new AbortController();
+    const asked = service.fetch('/v1/decisions', {
+      method: 'POST',
+      headers: { 'x-api-key': account.key },
+      body: JSON.stringify(SMALL_REQUEST),
+      signal: client.signal,
+    });
+    await begun.promise;
+    client.abort();
+    await expect(asked).rejects.toThrow();
+    await service.close();
+    const { request, steps } = requestOf(await spans());
+    expect(request.attributes).toMatchObject({ 'http.response.status_code': 499, 'tds.model': 'decision-1' });
+    expect(steps.map(({ name }) => name)).toContain('wait');
+    for (const { status, attributes } of [request, ...steps]) {
+      expect([status.code === ERROR, attributes['error.type']]).toEqual([false, undefined]);
+    }
+  });
+
+  test('has its model and mode also where the model was not asked: a replay, and a count of tokens', async () => {
+    const { service, account, spans } = await startTraced();
+    for (const path of ['/v1/decisions', '/v1/decisions', '/v1/tokens']) {
+      const headers = { 'x-api-key': account.key, 'idempotency-key': 'once' };
+      const response = await service.fetch(path, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(SMALL_REQUEST),
+      });
+      expect(response.status).toBe(200);
+    }
+    const requests = (await spans()).filter(({ kind }) => kind === SERVER);
+    const asked = requests.map(({ attributes }) => [attributes['tds.model'], attributes['tds.mode']]);
+    expect(asked).toEqual(Array.from({ length: 3 }, () => ['decision-1', 'fast']));
+  });
+
   test('has none of what the client sent, whatever became of the request', async () => {
     const { service, account, spans } = await startTraced();
     const marker = (place: string) => `zq${place}${crypto.randomUUID().replaceAll('-', '')}`;
@@ -248,7 +296,7 @@ describe('the trace of a client', () => {
       // An id as small as this was among the sampled ones of any share.
       const trace_id = (number + 1).toString(16).padStart(32, '0');
       const headers = new Headers({ traceparent: `00-${trace_id}-${CALLER_ID}-01` });
-      return tracing.begin({ method: 'GET', headers }, null) !== null;
+      return tracing.begin(new Request('http://localhost', { headers }), null) !== null;
     };
     const traced = Array.from({ length: 1_000 }, isTraced).filter(Boolean);
     expect(traced.length).toBeWithin(1, 30);
@@ -315,7 +363,7 @@ describe('a collector that does not take them', () => {
     const facts = { request_id: 'req_1', status: 200, code: null } as const;
     const nobody = { organization_id: null, project_id: null, key_id: null } as const;
     for (let count = 0; count < 8_192 + 10; count += 1) {
-      tracing.begin({ method: 'GET', headers: new Headers() }, '/v1/models')?.end({ ...facts, ...nobody });
+      tracing.begin(new Request('http://localhost'), '/v1/models')?.end({ ...facts, ...nobody });
     }
     expect(lost).toEqual(Array.from({ length: 10 }, () => 'More than 8192 spans wait to be sent.'));
     waiting.resolve();
