@@ -43,7 +43,7 @@ export async function modelStates(
   return await Promise.all(
     models.observed().map(async ({ id, status, counts }) => {
       const { state, load_error = null } = status();
-      const counted = counts();
+      const counted = state === 'cold' || state === 'loading' ? undefined : counts();
       const row = rows.get(id);
       // A tuned model shares its base's memory.
       if (counted === undefined || row === undefined || 'upstreams' in row || 'base' in row) {

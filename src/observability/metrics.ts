@@ -54,7 +54,7 @@ export interface ObservedModel {
   /** Its id in the catalog. */
   readonly id: string;
   readonly status: () => LifecycleStatus;
-  /** Undefined while no engine is loaded, or where it has no counters. */
+  /** Undefined before an engine is loaded, or where it has no counters. */
   readonly counts: () => EvaluatorCounts | undefined;
   /** Returns the members of its pool; none for a model of this process. */
   readonly upstreams: () => readonly ObservedUpstream[];

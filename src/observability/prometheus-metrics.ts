@@ -359,7 +359,7 @@ export class PrometheusMetrics implements Metrics {
         const value = now === undefined ? undefined : pick(now);
         return value === undefined ? [] : [[{ model: id }, value]];
       });
-    // The counters of a reloaded model start from 0, which Prometheus correctly treats as a restart.
+    // Those of a reloaded model start from 0, which Prometheus takes for a restart; an idle one keeps its own.
     this.#counter(
       'tds_decodes_total',
       'Batches that went through the model.',

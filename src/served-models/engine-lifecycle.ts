@@ -8,6 +8,7 @@ import {
   type EngineSpeed,
   EvaluationFailed,
   EvaluationTimedOut,
+  type EvaluatorCounts,
   PlanRejected,
   type SchedulePlan,
 } from '../../native/engine.ts';
@@ -17,6 +18,7 @@ import type { Mode } from '../questions/question.ts';
 import { QueueTimedOut } from '../scheduling/model-scheduler.ts';
 import { unlessAborted } from '../time/pause.ts';
 import { type Schedule, scheduleByTimer } from '../time/schedule.ts';
+import { countsOfClosed, countsWithEarlier } from './engine-counts.ts';
 import { sendHealthProbe } from './health-probe.ts';
 import {
   type AnswerOptions,
@@ -124,6 +126,8 @@ export class EngineLifecycle implements ModelAnswerer {
   #loading: Promise<Loaded> | undefined;
   #loading_since_ms = 0;
   #loaded: Loaded | undefined;
+  /** The counters of the engines that were closed, because metrics would lose them with each idle time. */
+  #closed_counts: EvaluatorCounts | undefined;
   /** The end of the previous engine. The next one is opened after it, because it needs the memory. */
   #ended: Promise<void> = Promise.resolve();
   #load_error: string | undefined;
@@ -164,7 +168,7 @@ export class EngineLifecycle implements ModelAnswerer {
   }
 
   counts(): ReturnType<ModelAnswerer['counts']> {
-    return this.#loaded?.engine.counts?.();
+    return countsWithEarlier(this.#closed_counts, this.#loaded?.engine.counts?.());
   }
 
   /** Returns the engine if it is loaded, without loading it; it may be unloaded at any later time. */
@@ -546,6 +550,8 @@ export class EngineLifecycle implements ModelAnswerer {
   #retire(loaded: Loaded, reason: unknown): void {
     if (loaded.is_retired) return;
     loaded.is_retired = true;
+    const counts = this.counts();
+    if (counts !== undefined) this.#closed_counts = countsOfClosed(counts);
     this.#loaded = undefined;
     this.#cancelIdle?.();
     this.#ended = this.#end(loaded.engine);

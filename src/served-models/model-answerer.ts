@@ -91,7 +91,7 @@ export interface ModelAnswerer {
   status(): LifecycleStatus;
   /** Returns the engine's measured speed; undefined while it is not known, and absent for upstreams. */
   speed?(): EngineSpeed | undefined;
-  /** Returns the engine's counters; undefined while no engine is loaded, or where it has none. */
+  /** Returns the counters of all its engines; undefined before the first is loaded, or where they have none. */
   counts(): ReturnType<NonNullable<DecisionEngine['counts']>> | undefined;
   /** Loads it. Resolves when it can answer. Rejects with `ModelUnavailable`. */
   load(failure?: LoadFailure): Promise<void>;

@@ -148,8 +148,10 @@ function world(options: Times = {}, gated = false): World {
     }
     const engine = await planner.openEngine();
     const queue = new SerialQueue(64);
+    const counts = engine.counts?.bind(engine);
     return {
       facts: engine.facts,
+      ...(counts === undefined ? {} : { counts }),
       plan: (input) => engine.plan(input),
       async evaluate(plan, evaluation) {
         const { mode } = plan.input;
@@ -450,6 +452,27 @@ describe('unloading when idle', () => {
     expect(lifecycle.engineIfLoaded()).toBeUndefined();
     expect(await lifecycle.use('fast', askFast)).toBe(before);
     expect(events).toEqual(['open', 'close', 'open']);
+  });
+
+  test('keeps what was counted, so that no metric loses it, and frees its bytes', async () => {
+    const { lifecycle, passTime } = world({ idle_unload_ms: 60_000 });
+    const askAlone = async () => {
+      await lifecycle.ready('fast');
+      await lifecycle.consistentStarted();
+      await lifecycle.use('fast', askFast);
+    };
+    await askAlone();
+    const once = lifecycle.counts();
+    if (once?.batches === undefined) throw new Error('nothing was counted');
+    expect(once.decodes).toBeGreaterThan(0);
+    passTime();
+    expect(lifecycle.counts()).toEqual({ ...once, kept_prefix_bytes: 0, kv_cache_bytes: 0 });
+    await askAlone();
+    const twice = lifecycle.counts();
+    expect(twice).toMatchObject({ decodes: 2 * once.decodes, read_tokens: 2 * once.read_tokens });
+    const batches = twice?.batches?.by_size.reduce((sum, count) => sum + count, 0);
+    expect(batches).toBe(2 * once.decodes);
+    expect(twice?.kv_cache_bytes).toBe(once.kv_cache_bytes);
   });
 
   test('takes another idle time while the engine is loaded, and none any more', async () => {
