@@ -1,6 +1,8 @@
 import {
   type Attributes,
   type Context,
+  DiagLogLevel,
+  diag,
   isSpanContextValid,
   ROOT_CONTEXT,
   type Span,
@@ -68,6 +70,10 @@ const POST_MS = 5_000;
 
 const SERVER_FAULT = 500;
 
+/** The SDK's log is its only word about a collector that took a post and refused some of its spans. */
+const PARTIAL_SUCCESS = 'Received Partial Success response:';
+const REJECTED_SPANS = /"rejectedSpans":"?([1-9]\d{0,9})\b/;
+
 /** W3C Trace Context: version, trace id, span id of the caller, flags. Later versions may append fields. */
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 const FIRST_VERSION = '00';
@@ -111,6 +117,12 @@ export class OtlpTracing implements Tracing {
 
   constructor({ url, headers, ratio, random, version, instance_id, clock }: OtlpSettings) {
     this.#clock = clock;
+    const nothing = () => {};
+    const quiet = { error: nothing, info: nothing, debug: nothing, verbose: nothing };
+    diag.setLogger(
+      { ...quiet, warn: (message, said) => this.#reportRejected(message, said) },
+      { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+    );
     const by_chance = samplerByChance(ratio, random);
     this.#provider = new TracerProvider({
       resource: resourceFromAttributes({
@@ -216,6 +228,13 @@ export class OtlpTracing implements Tracing {
       if (failure.status >= SERVER_FAULT) span.setStatus({ code: SpanStatusCode.ERROR });
     }
     span.end(at_ms);
+  }
+
+  #reportRejected(message: string, said: unknown): void {
+    const [, spans] = (message === PARTIAL_SUCCESS && REJECTED_SPANS.exec(String(said))) || [];
+    if (spans !== undefined) {
+      this.#report(new TraceExportFailed(`The collector took a post and refused ${spans} of its spans.`));
+    }
   }
 
   /** Returns the exporter, with counting of waiting spans and reports of lost ones. */

@@ -336,6 +336,11 @@ describe('a collector that does not take them', () => {
       () => new Response(null, { status: 401 }),
       'The collector answered with 401: 1 spans are lost.',
     ],
+    [
+      'takes a post without its spans',
+      () => Response.json({ partialSuccess: { rejectedSpans: '1', errorMessage: 'no "room"' } }),
+      'The collector took a post and refused 1 of its spans.',
+    ],
     ['is not there', null, 'The collector cannot be reached (ECONNREFUSED): 1 spans are lost.'],
   ] as const)('and %s: requests are answered, and the log says it once', async (_, answer, message) => {
     const log = new RecordedLog();
