@@ -196,7 +196,7 @@ export class Pool {
 
   /**
    * Returns the pool's status. A busy member counts as ready, as an engine with a full queue does; one that
-   * was never tried counts as loading. One that failed keeps its error while it is on trial again, because a trial of a
+   * was never tried counts as loading. One that failed keeps its error while it is on trial again. The trial of a
    * server that hangs takes as long as the rest before it.
    */
   status(): LifecycleStatus {
