@@ -148,11 +148,7 @@ function requireDirectory(directory: string): void {
     accessSync(directory, constants.W_OK);
     accessSync(path, constants.W_OK);
   } catch (error) {
-    if (error instanceof CommandFailed) throw error;
-    throw new CommandFailed(
-      `The data directory ${directory} cannot be written: give this user the right to write it or name another with --data.`,
-      { cause: error },
-    );
+    throw error instanceof CommandFailed ? error : unwritable(directory, error);
   }
 }
 

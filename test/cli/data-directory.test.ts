@@ -177,6 +177,25 @@ test('a data directory that this user cannot see into is not taken for an empty 
   root.remove();
 });
 
+/** Runs a program while the folder `$0` is mounted for reading only. */
+const readOnly = (path: string) => [
+  ...['unshare', '--map-root-user', '--mount', 'sh', '-c'],
+  ...['mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"', path],
+];
+const can_mount = Bun.spawnSync([...readOnly('/tmp'), 'true']).success;
+
+test.skipIf(!can_mount)(
+  'a data directory on a disk that became read-only is told from one without rights',
+  async () => {
+    const { data, remove } = await initialized();
+    expectRefused(
+      await tds(['org', 'list', '--data', data], { within: readOnly(data) }),
+      `The data directory ${data} is on a disk that cannot be written: mount it for writing, or name another with --data.`,
+    );
+    remove();
+  },
+);
+
 test('a second server is told that one is running, whatever the state of the database', async () => {
   const { data, path, remove } = await initialized();
   const server = await startChildServer(data, path);
