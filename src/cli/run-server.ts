@@ -45,6 +45,7 @@ import {
   warnOfValidity,
 } from './server-parts.ts';
 import { type Stop, stopSignal } from './stop-signal.ts';
+import { warnOfUnfitTunings } from './unfit-tunings.ts';
 
 /** The parameters of a start of `tds serve`. */
 export interface ServerStart {
@@ -266,6 +267,7 @@ async function announceStart(
   if (options.console === 'on' && options.smtpUrl === undefined) {
     log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
   }
+  if (engine !== undefined && engine !== null) await warnOfUnfitTunings(context.store, engine.facts, log);
   reloader.start({
     log,
     problems: service.services.problems,

@@ -141,19 +141,26 @@ export function writeTuning({ header, entries }: TuningContent): string {
 
 /** Parses a tuning file. Throws `TuningUnusable` for any other text, and for a truncated one. */
 export function readTuning(text: string): TuningContent {
-  const [first = '', ...lines] = text.split('\n');
+  const { questions, ...header } = readTuningHeader(text);
+  const [, ...lines] = text.split('\n');
+  // The last line ends with a line break, too.
+  if (lines.length !== questions + 1 || lines.at(-1) !== '') {
+    throw new TuningUnusable('is not whole: copy it again, or tune again');
+  }
+  const entries = lines.slice(0, -1).map((line, index) => entryOf(line, index + 2));
+  return { header, entries };
+}
+
+/** Parses the first line of a tuning file, and none of its corrections. Throws `TuningUnusable`. */
+export function readTuningHeader(text: string): TuningHeader & { readonly questions: number } {
+  const [first = ''] = text.split('\n', 1);
   const header = plainJson(readJsonOr(first, null));
   if (Value.Check(Versioned, header) && ![VERSION, VERSION_WITH_VECTORS].includes(header.version)) {
     throw new TuningUnusable('was made by another version of this program: tune again');
   }
   if (!Value.Check(Header, header)) throw new TuningUnusable('is not a tuning file');
-  // The last line ends with a line break, too.
-  if (lines.length !== header.questions + 1 || lines.at(-1) !== '') {
-    throw new TuningUnusable('is not whole: copy it again, or tune again');
-  }
-  const entries = lines.slice(0, -1).map((line, index) => entryOf(line, index + 2));
-  const { format: _format, version: _version, questions: _questions, ...own } = header;
-  return { header: own, entries };
+  const { format: _format, version: _version, ...own } = header;
+  return own;
 }
 
 function entryOf(line: string, line_number: number): TuningEntry {

@@ -9,6 +9,7 @@ import { writeTuning } from '../../src/tuning/tuning-file.ts';
 import { ENOUGH_NOULS } from '../eval/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
+import { ChildServer } from '../support/child-server.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectRefused, firstAsProcess, initializeData, textField } from './support.ts';
 
@@ -158,4 +159,31 @@ describe('tds model add --tuning', () => {
     );
     expect(await listed()).toEqual(before);
   });
+});
+
+test('a start on other weights, such as after an update, names the tuned models that do not fit them', async () => {
+  using root = temporaryDirectory();
+  const own = join(root.path, 'data');
+  await initializeData(own);
+  const [before, after] = [join(root.path, 'before.gguf'), join(root.path, 'after.gguf')];
+  await writeTinyModel(before, { ...TINY_MARKERS, seed: 3 });
+  await writeTinyModel(after, { ...TINY_MARKERS, seed: 4 });
+  for (const [id, weights] of [
+    ['tuned-before', before],
+    ['tuned-after', after],
+  ] as const) {
+    const path = join(root.path, `${id}.tuning`);
+    await writeFile(path, textFor((await verifyWeights(weights)).sha256));
+    const added = ['model', 'add', id, '--tuning', path, '--model', weights, '--data', own];
+    expect(await command(added)).toMatchObject({ code: 0 });
+  }
+  await using server = await new ChildServer(own, [], { model: after }).ready();
+  expect(await server.stop()).toBe(0);
+  const named = server
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('does not fit the weights'));
+  expect(named.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'warn', model: 'tuned-before', organization_id: null },
+  ]);
 });

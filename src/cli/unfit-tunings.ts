@@ -1,0 +1,35 @@
+import type { EngineFacts } from '../../native/engine.ts';
+import { DEFAULT_MODEL } from '../catalog/catalog.ts';
+import type { Log } from '../log/log.ts';
+import type { Store } from '../store/store.ts';
+import { readTuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
+
+/**
+ * Warns of each open tuned model whose tuning does not fit the default model's weights. An update of the program may
+ * bring others, and then its tuned questions get 502, of which its owners would hear first.
+ */
+export async function warnOfUnfitTunings(
+  { catalog }: Pick<Store, 'catalog'>,
+  facts: Pick<EngineFacts, 'weights_sha256' | 'profile'>,
+  log: Pick<Log, 'warn'>,
+): Promise<void> {
+  for (const { id, status, base_id, organization_id } of await catalog.allModels()) {
+    if (status !== 'live' || base_id !== DEFAULT_MODEL || fits(await catalog.findTuning(id), facts)) continue;
+    log.warn('a tuned model does not fit the weights: its tuned questions get 502 until it is tuned again', {
+      model: id,
+      organization_id,
+    });
+  }
+}
+
+/** Returns true for a tuning that was fitted on these weights; and for none, because the model was removed meanwhile. */
+function fits(text: string | undefined, facts: Pick<EngineFacts, 'weights_sha256' | 'profile'>): boolean {
+  if (text === undefined) return true;
+  try {
+    const { weights_sha256, profile } = readTuningHeader(text);
+    return weights_sha256 === facts.weights_sha256 && profile === facts.profile;
+  } catch (error) {
+    if (error instanceof TuningUnusable) return false;
+    throw error;
+  }
+}
