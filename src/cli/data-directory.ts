@@ -259,7 +259,7 @@ function ensureSchema(
     if (state === 'current') return;
     if (unclaim === null) {
       throw new CommandFailed(
-        `A server is running on ${directory} with a database that this version has to update: stop the server, then run this command again.`,
+        `This version has to update the database in ${directory}, which a server or an update by another command uses: stop the server or wait for the command, then run this one again.`,
       );
     }
     removeUnfinishedBackups(directory, 'copy');

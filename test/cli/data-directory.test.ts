@@ -79,7 +79,7 @@ describe('an older database', () => {
     const unclaim = claimDataDirectory(data);
     expect(() => openAsNewer(data)).toThrow(
       new CommandFailed(
-        `A server is running on ${data} with a database that this version has to update: stop the server, then run this command again.`,
+        `This version has to update the database in ${data}, which a server or an update by another command uses: stop the server or wait for the command, then run this one again.`,
       ),
     );
     expect([versionOf(data), backupNames(data)]).toEqual([before, []]);
