@@ -11,6 +11,7 @@ import { BackupRefused, requireWhole } from './check-file.ts';
 import { compressFile, hashOf, hashOfCompressed } from './compression.ts';
 import { openReadOnly } from './connection.ts';
 import { foreignObject } from './foreign-objects.ts';
+import { FileInUse, lockFile } from './lock.ts';
 import { schemaState } from './migrate.ts';
 import { makePrivateFile } from './private-file.ts';
 
@@ -45,10 +46,9 @@ export async function writeBackup(
   file: string,
   { unsound }: BackupOptions = {},
 ): Promise<void> {
-  const { folder, copy, compressed } = unfinishedFiles(file);
-  removeUnfinished(file);
+  const { copy, compressed } = unfinishedFiles(file);
+  const unclaim = claim(file);
   try {
-    mkdirSync(folder, { mode: OWNER_ONLY_DIRECTORY });
     const client = new Database(database, { readonly: true, strict: true });
     try {
       copyDatabase(client, copy);
@@ -68,7 +68,31 @@ export async function writeBackup(
     reachDisk(dirname(file));
     if (!is_sound) throw new BackupRefused(`${said} ${unsound} has what is there.`);
   } finally {
+    unclaim();
     removeUnfinished(file);
+  }
+}
+
+/**
+ * Makes the folder of an unfinished backup without what a killed process left, and locks it, so that no other process
+ * takes these files for left ones. Returns the function that frees it. Throws `BackupRefused` while another has it.
+ */
+function claim(file: string): () => void {
+  const { folder, copy, compressed } = unfinishedFiles(file);
+  try {
+    mkdirSync(folder, { mode: OWNER_ONLY_DIRECTORY });
+  } catch (error) {
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
+  }
+  try {
+    const unclaim = lockFile(join(folder, 'lock'));
+    for (const path of [copy, `${copy}-journal`, compressed]) rmSync(path, { force: true });
+    return unclaim;
+  } catch (error) {
+    if (!(error instanceof FileInUse)) throw error;
+    throw new BackupRefused(`Another command writes ${file}: wait for it, or name another file.`, {
+      cause: error,
+    });
   }
 }
 

@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path';
 import { backUp, backupNames } from '../../db/sqlite/backup.ts';
 import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
+import { lockFile } from '../../db/sqlite/lock.ts';
 import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
@@ -101,6 +102,21 @@ describe('tds backup', () => {
       'The database is not sound (balance_equals_ledger), so that no backup was made of it: run "tds audit".',
     );
     expect(existsSync(file)).toBe(false);
+  });
+
+  test('that another command is writing is refused and left alone, and what a killed one left is replaced', async () => {
+    const folder = `${file}.copy.partial`;
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'copy.sqlite'), 'unfinished');
+    const unlock = lockFile(join(folder, 'lock'));
+    expectRefused(
+      await tds(['backup', file, '--data', data]),
+      `Another command writes ${file}: wait for it, or name another file.`,
+    );
+    expect(readFileSync(join(folder, 'copy.sqlite'), 'utf8')).toBe('unfinished');
+    unlock();
+    expect(await backup()).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(root.path).sort()).toEqual(['backup.sqlite.zst', 'data']);
   });
 
   test('that is stopped in the middle leaves nothing behind but a sentence', async () => {
