@@ -264,10 +264,11 @@ function ensureSchema(
     }
     removeUnfinishedBackups(directory, 'copy');
     const backup = state === 'older' ? backUp($client, systemClock.now_ms()) : null;
+    // Before the update, because one that fails is tried again with each start, and each makes a copy.
+    if (backup !== null) removeOldBackups(directory, systemClock.now_ms());
     bringUpToDate($client, migrations);
     noteVersion($client, version, systemClock.now_ms());
     if (backup === null) return;
-    removeOldBackups(directory, systemClock.now_ms());
     process.stderr.write(
       `tds: the database was updated for this version; as it was before, it is kept in ${backup}.\n`,
     );

@@ -89,6 +89,19 @@ describe('an older database', () => {
     remove();
   });
 
+  test('leaves no more than the newest backups behind where its update fails with every start', async () => {
+    const { data, remove } = await initialized();
+    const before = versionOf(data);
+    const migrations = newerMigrations().map((migration, index) =>
+      index < before ? migration : { ...migration, sql: ['INSERT INTO missing_table VALUES (1)'] },
+    );
+    for (let start = 0; start <= BACKUPS_KEPT; start += 1) {
+      expect(() => openDataDirectory(data, { create: false, migrations })).toThrow('no such table');
+    }
+    expect([versionOf(data), backupNames(data).length]).toEqual([before, BACKUPS_KEPT]);
+    remove();
+  });
+
   test('leaves no more than the newest backups behind', async () => {
     const { data, remove } = await initialized();
     const old = Array.from(
