@@ -23,8 +23,9 @@ const WIDENED_TOLERANCE = 0.01;
 /**
  * How far 8-bit weights may be from the pinned scores. They round activations to 8 bits, and with another order of
  * additions some fall to the other side. Each variant has an order of its own; what is lost shows in the mean as well.
+ * Measured with the sixth version of decision-1: .056 in the mean at most.
  */
-const ROUNDED_TOLERANCE = { most: 0.24, mean: 0.05 };
+const ROUNDED_TOLERANCE = { most: 0.24, mean: 0.06 };
 
 const ROOT = join(import.meta.dir, '..', '..');
 const CHILD = join(import.meta.dir, 'support', 'cpu-variant-child.ts');
