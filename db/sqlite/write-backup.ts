@@ -74,8 +74,8 @@ export async function writeBackup(
 }
 
 /**
- * Makes the folder of an unfinished backup without what a killed process left, and locks it, so that no other process
- * takes these files for left ones. Returns the function that frees it. Throws `BackupRefused` while another has it.
+ * Makes the folder of an unfinished backup without what a killed process left. Its lock keeps other processes from
+ * taking these files for left ones. Returns the function that frees it. Throws `BackupRefused` while another has it.
  */
 function claim(file: string): () => void {
   const { folder, copy, compressed } = unfinishedFiles(file);
