@@ -17,7 +17,7 @@ import { widened } from './support/widen.ts';
 // Loading takes longer than Bun's five seconds where cores are shared.
 setDefaultTimeout(120_000);
 
-/** The same weights in 32 bits, where no activation is rounded: CPUs differ by up to 2e-3, AVX2 the most. */
+/** The same weights in 32 bits, where no activation is rounded: CPUs differ by up to 3e-3, AVX2 the most. */
 const WIDENED_TOLERANCE = 5e-3;
 
 // The profile alone: an engine divides its scores by temperatures, and reads options in more than one order.

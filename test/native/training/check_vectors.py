@@ -14,7 +14,8 @@ from decision_training.network import Compute, build_network
 from decision_training.prompt import Prompt
 from decision_training.restore import read_model
 
-TOLERANCE = 5e-3
+# The service keeps keys and values in 16 bits, which moves a score of the sixth version by .0052 at most.
+TOLERANCE = 8e-3
 
 torch.set_num_threads(1)
 model = read_model(Path(sys.argv[1]))
