@@ -1,6 +1,6 @@
 #include "instructions.hpp"
 
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(TDS_COMPILES_AMX)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Instructions BEST_FIRST[] = {Instructions::AMX, Instructions::AVX512, Instructions::AVX2, Instructions::NONE};
 
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(TDS_COMPILES_AMX)
 /** Returns true if the CPU has AMX for 8 bits and the kernel permits its tiles, which a process has to ask for once. */
 bool has_amx() {
     constexpr unsigned AMX_TILE = 1u << 24, AMX_INT8 = 1u << 25;

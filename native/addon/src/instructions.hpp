@@ -2,6 +2,11 @@
 
 #include <string>
 
+// Compilers have AMX since GCC 11 and clang 12.
+#if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+#define TDS_COMPILES_AMX
+#endif
+
 namespace tds {
 
 /** The CPU instructions that our kernels use. A kernel is called only if the CPU has them. */

@@ -3,9 +3,7 @@
 #include "q8_block_avx512.hpp"
 #include "q8_kernel.hpp"
 
-// Compilers have these instructions since GCC 11 and clang 12.
-#if defined(__x86_64__) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
-#define TDS_HAS_AMX
+#if defined(TDS_COMPILES_AMX)
 #define TDS_AMX __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,amx-tile,amx-int8")))
 #define TDS_AMX_INLINE TDS_AMX inline __attribute__((always_inline))
 #endif
@@ -14,7 +12,7 @@ namespace tds {
 
 namespace q8 {
 
-#if defined(TDS_HAS_AMX)
+#if defined(TDS_COMPILES_AMX)
 
 namespace {
 
@@ -24,14 +22,7 @@ namespace {
  */
 constexpr size_t COLUMNS = 12;
 constexpr size_t ROW_TILES = 2;
-/** Four neighbouring weights of a row stand together. */
-constexpr size_t QUAD = 4;
-constexpr size_t QUADS = BLOCK / QUAD;
-static_assert(ROWS == 16, "a register has a lane for each row");
 
-/** Bytes of a block of ROWS rows: for each quad and row four weights, then a scale for each row. */
-constexpr size_t ROW_SCALES = QUADS * ROWS * QUAD;
-constexpr size_t ROW_BLOCK = ROW_SCALES + ROWS * sizeof(float);
 /** Bytes of a block of COLUMNS columns: the activations of each column, then a scale for each; to full cache lines. */
 constexpr size_t COLUMN_SCALES = COLUMNS * BLOCK;
 constexpr size_t COLUMN_BLOCK = round_up(COLUMN_SCALES + COLUMNS * sizeof(float), CACHE_LINE);
@@ -65,13 +56,6 @@ struct alignas(CACHE_LINE) TileSizes {
 static_assert(sizeof(TileSizes) == 64, "the instruction reads 64 bytes");
 /** In memory, because GCC believes that the instruction reads eight bytes, and would not write the others. */
 constexpr TileSizes TILE_SIZES;
-
-void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * block) {
-    for (size_t k = 0; k < BLOCK; k++) {
-        block[(k / QUAD * ROWS + row) * QUAD + k % QUAD] = static_cast<uint8_t>(weights[k]);
-    }
-    std::memcpy(block + ROW_SCALES + row * sizeof(float), &scale, sizeof(float));
-}
 
 TDS_AVX512 void quantize(const float * values, size_t blocks, size_t column, uint8_t * tile) {
     for (size_t i = 0; i < blocks; i++, values += BLOCK, tile += COLUMN_BLOCK) {
@@ -178,8 +162,8 @@ TDS_AMX void take_tiles() { _tile_loadconfig(&TILE_SIZES); }
 
 TDS_AMX void leave_tiles() { _tile_release(); }
 
-constexpr Kernel KERNEL = {COLUMNS,   16 * COLUMNS, ROW_TILES, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply,
-                           take_tiles, leave_tiles};
+constexpr Kernel KERNEL = {COLUMNS, 16 * COLUMNS, ROW_TILES, ROW_BLOCK, COLUMN_BLOCK,
+                           pack<0>, quantize, multiply, take_tiles, leave_tiles};
 
 }  // namespace
 

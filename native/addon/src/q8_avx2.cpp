@@ -138,7 +138,7 @@ void multiply(const uint8_t * rows, size_t, const uint8_t * columns, size_t coun
     TILE_PRODUCTS[count - 1](rows, columns, blocks, result, stride);
 }
 
-constexpr Kernel KERNEL = {COLUMNS, 16 * COLUMNS, 1, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply, nullptr, nullptr};
+constexpr Kernel KERNEL = {COLUMNS, 16 * COLUMNS, 1, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply};
 
 }  // namespace
 

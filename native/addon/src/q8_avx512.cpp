@@ -17,17 +17,10 @@ namespace {
  */
 constexpr size_t COLUMNS = 6;
 constexpr size_t ROW_TILES = 2;
-/** One instruction multiplies and adds up four neighbouring weights of a row. */
-constexpr size_t QUAD = 4;
-constexpr size_t QUADS = BLOCK / QUAD;
-static_assert(ROWS == 16, "a register has a lane for each row");
 
 /** The instruction needs unsigned weights, so this is added to each of them. */
 constexpr int32_t OFFSET = 128;
 
-/** Bytes of a block of ROWS rows: for each quad and row four weights plus OFFSET, then a scale for each row. */
-constexpr size_t ROW_SCALES = QUADS * ROWS * QUAD;
-constexpr size_t ROW_BLOCK = ROW_SCALES + ROWS * sizeof(float);
 /**
  * Bytes of a block of COLUMNS columns. First four activations for each quad and column, then a scale for each column,
  * then −OFFSET times the sum of each column's activations. Products start with that sum, which cancels the offset.
@@ -35,13 +28,6 @@ constexpr size_t ROW_BLOCK = ROW_SCALES + ROWS * sizeof(float);
 constexpr size_t COLUMN_SCALES = QUADS * COLUMNS * QUAD;
 constexpr size_t COLUMN_SUMS = COLUMN_SCALES + COLUMNS * sizeof(float);
 constexpr size_t COLUMN_BLOCK = COLUMN_SUMS + COLUMNS * sizeof(int32_t);
-
-void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * block) {
-    for (size_t k = 0; k < BLOCK; k++) {
-        block[(k / QUAD * ROWS + row) * QUAD + k % QUAD] = static_cast<uint8_t>(weights[k] + OFFSET);
-    }
-    std::memcpy(block + ROW_SCALES + row * sizeof(float), &scale, sizeof(float));
-}
 
 TDS_AVX512 void quantize(const float * values, size_t blocks, size_t column, uint8_t * tile) {
     for (size_t i = 0; i < blocks; i++, values += BLOCK, tile += COLUMN_BLOCK) {
@@ -130,7 +116,7 @@ void multiply(const uint8_t * rows, size_t row_tiles, const uint8_t * columns, s
     TILE_PRODUCTS[row_tiles - 1][count - 1](rows, columns, blocks, result, stride);
 }
 
-constexpr Kernel KERNEL = {COLUMNS, 32 * COLUMNS, ROW_TILES, ROW_BLOCK, COLUMN_BLOCK, pack, quantize, multiply, nullptr, nullptr};
+constexpr Kernel KERNEL = {COLUMNS, 32 * COLUMNS, ROW_TILES, ROW_BLOCK, COLUMN_BLOCK, pack<OFFSET>, quantize, multiply};
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "q8_matmul.hpp"
 
@@ -11,6 +13,24 @@
 namespace tds {
 
 namespace q8 {
+
+/** One instruction multiplies and adds up four neighbouring weights of a row. */
+constexpr size_t QUAD = 4;
+constexpr size_t QUADS = BLOCK / QUAD;
+static_assert(ROWS == 16, "a register has a lane for each row");
+
+/** Bytes of a block of ROWS rows: for each quad and row four weights, then a scale for each row. */
+constexpr size_t ROW_SCALES = QUADS * ROWS * QUAD;
+constexpr size_t ROW_BLOCK = ROW_SCALES + ROWS * sizeof(float);
+
+/** Packs a row's weights of a block, each plus `Offset`. */
+template <int32_t Offset>
+void pack(const int8_t (&weights)[BLOCK], float scale, size_t row, uint8_t * block) {
+    for (size_t k = 0; k < BLOCK; k++) {
+        block[(k / QUAD * ROWS + row) * QUAD + k % QUAD] = static_cast<uint8_t>(weights[k] + Offset);
+    }
+    std::memcpy(block + ROW_SCALES + row * sizeof(float), &scale, sizeof(float));
+}
 
 /**
  * Returns the largest absolute value, or NaN if there is one, because unsigned bits order as numbers with NaN the

@@ -34,8 +34,8 @@ struct Kernel {
     void (*multiply)(const uint8_t * rows, size_t tiles, const uint8_t * columns, size_t count, size_t blocks,
                      char * result, size_t stride);
     /** Called on a thread before and after its products; null if nothing is to be set. */
-    void (*take_registers)();
-    void (*leave_registers)();
+    void (*take_registers)() = nullptr;
+    void (*leave_registers)() = nullptr;
 };
 
 /** Each returns null on another kind of machine. */
