@@ -19,7 +19,7 @@ import { ModelScheduler } from '../../src/scheduling/model-scheduler.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import { intercepted, withoutTable } from '../support/faults.ts';
+import { goingOnWithoutClient, intercepted, withoutTable } from '../support/faults.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -188,14 +188,7 @@ describe('after known requests', () => {
   test('one whose client went away is not counted, but its times are, because they may be why', async () => {
     const begun = Promise.withResolvers<void>();
     const left = await startWatchedService({
-      openEngine: (engine) =>
-        intercepted(engine, async (run, { scope, signal }) => {
-          if (scope !== 'warm-up' && signal !== undefined) {
-            begun.resolve();
-            await once(signal, 'abort');
-          }
-          return await run();
-        }),
+      openEngine: (engine) => goingOnWithoutClient(engine, begun.resolve),
     });
     const { key } = await addAccount(left.service);
     const client = new AbortController();

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -10,7 +9,7 @@ import { seededRandom } from '../../src/eval/random.ts';
 import { callerOf, OtlpTracing } from '../../src/observability/otlp-tracing.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { startChildServer } from '../support/child-server.ts';
-import { intercepted } from '../support/faults.ts';
+import { goingOnWithoutClient, intercepted } from '../support/faults.ts';
 import { OtlpReceiver, type ReceivedSpan } from '../support/otlp-receiver.ts';
 import { RecordedLog } from '../support/problems.ts';
 import { ALL_TYPES, ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -176,14 +175,7 @@ describe('the trace of a request', () => {
   test('has no error where its client went away, in no step', async () => {
     const begun = Promise.withResolvers<void>();
     const { service, account, spans } = await startTraced({
-      openEngine: (engine) =>
-        intercepted(engine, async (run, { scope, signal }) => {
-          if (scope !== 'warm-up' && signal !== undefined) {
-            begun.resolve();
-            await once(signal, 'abort');
-          }
-          return await run();
-        }),
+      openEngine: (engine) => goingOnWithoutClient(engine, begun.resolve),
     });
     const client = new AbortController();
     const asked = service.fetch('/v1/decisions', {

@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import type { DecisionEngine } from '../../native/engine.ts';
 import type { TestService } from './service.ts';
@@ -83,6 +84,17 @@ export function intercepted(engine: DecisionEngine, around: Around): DecisionEng
     evaluate: (plan, options) => around(() => engine.evaluate(plan, options), options),
     close: () => engine.close(),
   };
+}
+
+/** An engine whose requests go on only once their client is gone. `begun` is called for each. */
+export function goingOnWithoutClient(engine: DecisionEngine, begun: () => void): DecisionEngine {
+  return intercepted(engine, async (run, { scope, signal }) => {
+    if (scope !== 'warm-up' && signal !== undefined) {
+      begun();
+      await once(signal, 'abort');
+    }
+    return await run();
+  });
 }
 
 /** The engine, which is given one plan at a time, with `around` about each of a request's plans. */
