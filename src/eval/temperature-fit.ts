@@ -1,4 +1,5 @@
-import { classProbabilities, type QuestionType } from '../questions/question.ts';
+import { logSoftmax } from '../questions/probabilities.ts';
+import { type QuestionType, traitsOf } from '../questions/question.ts';
 import { type TypeTemperatures, temperatureFor } from '../questions/temperatures.ts';
 import type { ScoredQuestion } from './collect.ts';
 
@@ -86,13 +87,10 @@ export function fitTemperature(questions: readonly Fitted[]): number {
 
 function totalLoss(questions: readonly Fitted[], temperature: number): number {
   return questions.reduce((sum, { question, scores, target }) => {
-    const probabilities = classProbabilities(
-      question,
-      scores.map((score) => score / temperature),
-    );
+    const class_scores = traitsOf(question).classScores(scores);
+    const logarithms = logSoftmax(class_scores.map((score) => score / temperature));
     return target.reduce(
-      (loss, share, index) =>
-        share === 0 ? loss : loss - share * Math.log(Math.max(Number.MIN_VALUE, probabilities[index] ?? 0)),
+      (loss, share, index) => (share === 0 ? loss : loss - share * (logarithms[index] ?? 0)),
       sum,
     );
   }, 0);

@@ -14,6 +14,13 @@ export function softmax(scores: readonly number[]): number[] {
   return weights.map((weight) => weight / sum);
 }
 
+/** Returns the logarithms of `softmax`: finite also for a probability that is too small for a number. */
+export function logSoftmax(scores: readonly number[]): number[] {
+  const highest = Math.max(...scores);
+  const sum = scores.reduce((total, score) => total + Math.exp(score - highest), 0);
+  return scores.map((score) => score - highest - Math.log(sum));
+}
+
 /**
  * Rounds the probabilities to whole millionths that sum to exactly one. Each is rounded down, and the
  * remaining millionths go to the largest remainders, so that rounding never swaps the order of two. Throws as

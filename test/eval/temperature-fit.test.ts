@@ -42,6 +42,20 @@ describe('a temperature', () => {
     expect(fitTemperature([scoredChoice(scores, 0, { target: shares })])).toBeCloseTo(2, 4);
   });
 
+  test('of a noul is that of a choice between no and yes, also where the likelihood is too small for a number', () => {
+    // At the lowest temperature, a score of 100 speaks against the answer with a probability of 1e-869.
+    const scores = [-100, -20, ...Array.from({ length: 1000 }, (_, index) => (index % 2) - 0.5), 20, 100];
+    const asNoul = (score: number): ScoredQuestion => ({
+      ...scoredChoice([score], 0, { target: score === 20 || score === 0.5 ? [0.2, 0.8] : [1, 0] }),
+      question: { type: 'noul', instructions: 'Is it?', yes: undefined, no: undefined },
+    });
+    for (const sign of [1, -1]) {
+      const nouls = scores.map((score) => ({ ...asNoul(score), scores: [sign * score] }));
+      const choices = nouls.map(({ scores: [score = 0], target }) => scoredChoice([0, score], 0, { target }));
+      expect(fitTemperature(nouls)).toBeCloseTo(fitTemperature(choices), 6);
+    }
+  });
+
   test('stays in its bounds where the likelihood has no end, and is 1 where there is nothing to fit', () => {
     expect(fitTemperature([scoredChoice([1, 0], 0)])).toBeCloseTo(0.05, 4);
     expect(fitTemperature([scoredChoice([1, 0], 1)])).toBeCloseTo(20, 2);
