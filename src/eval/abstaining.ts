@@ -40,7 +40,8 @@ export function automaticThreshold(
   ranked.forEach((item, index) => {
     wrong += item.wrong;
     const last_of_its_confidence = ranked[index + 1]?.confidence !== item.confidence;
-    if (last_of_its_confidence && wrong <= error_max * (index + 1)) threshold = item.confidence;
+    // A product could be rounded below a share that is exactly allowed, as 0.29 × 100 is.
+    if (last_of_its_confidence && wrong / (index + 1) <= error_max) threshold = item.confidence;
   });
   return threshold;
 }

@@ -45,6 +45,16 @@ describe('on cases worked by hand', () => {
     expect(automaticThreshold(predictions)).toBe(threshold);
   });
 
+  test('every share of wrong answers in whole percents is reached exactly', () => {
+    for (let percent = 0; percent <= 30; percent += 1) {
+      const predictions = [...nouls(100 - percent, 0.9, true), ...nouls(percent, 0.9, false)];
+      expect({ percent, threshold: automaticThreshold(predictions, percent / 100) }).toEqual({
+        percent,
+        threshold: 0.9,
+      });
+    }
+  });
+
   test('the share, and how much of it is wrong', () => {
     const predictions = [...nouls(3, 0.9, true), ...nouls(1, 0.8, false), ...nouls(1, 0.7, true)];
     const at = (threshold: number | null) => automaticAnswers(predictions, () => threshold);
