@@ -46,6 +46,17 @@ describe('when the next tier is reached', () => {
   });
 });
 
+test('the day of the next tier is that of the chosen zone', () => {
+  const before_midnight = goal({ days_passed_at_ms: Date.UTC(2026, 5, 30, 23, 30) });
+  const dayIn = (time_zone: string) =>
+    /on (.+?, 2026)/.exec(reachSentence(before_midnight, NOW_MS, time_zone))?.[1];
+  expect(['UTC', 'Pacific/Auckland', 'America/St_Johns'].map(dayIn)).toEqual([
+    'Jun 30, 2026',
+    'Jul 1, 2026',
+    'Jun 30, 2026',
+  ]);
+});
+
 test.each([
   ['before the first payment', null, 0],
   ['at the first payment', NOW_MS + 7 * DAY_MS, 0],

@@ -11,8 +11,8 @@ export interface TierGoal {
   readonly days_passed_at_ms: number | null;
 }
 
-/** Returns one sentence that says when and how the next tier is reached. */
-export function reachSentence(goal: TierGoal, now_ms: number): string {
+/** Returns one sentence that says when and how the next tier is reached, with the day in the reader's zone or the given one. */
+export function reachSentence(goal: TierGoal, now_ms: number, time_zone?: string): string {
   const { tier, days, missing_micros, days_passed_at_ms } = goal;
   const money = formatMoney(missing_micros);
   if (days_passed_at_ms === null && days > 0) {
@@ -21,7 +21,7 @@ export function reachSentence(goal: TierGoal, now_ms: number): string {
   const has_waited = days_passed_at_ms === null || days_passed_at_ms <= now_ms;
   if (has_waited && missing_micros === 0) return `Tier ${tier} is reached.`;
   if (has_waited) return `Pay ${money} more to reach Tier ${tier} at once.`;
-  const day = formatDate(days_passed_at_ms);
+  const day = formatDate(days_passed_at_ms, time_zone);
   if (missing_micros === 0) return `Tier ${tier} comes by itself on ${day}: enough is paid.`;
   return `Tier ${tier} can be reached on ${day} at the earliest, once ${money} more is paid.`;
 }

@@ -2,6 +2,7 @@ import { Meter } from '../components/meter.tsx';
 import { Section } from '../components/page-header.tsx';
 import { type Column, Table } from '../components/table.tsx';
 import { formatMoney, formatNumber } from '../format.ts';
+import { chosenZone } from '../time-zone.ts';
 import type { BillingFacts } from './facts.ts';
 import { daysPassed, reachSentence } from './next-tier.ts';
 
@@ -37,7 +38,7 @@ export function Tier({ facts }: { readonly facts: BillingFacts }) {
           <p class="muted">This is the highest tier.</p>
         ) : (
           <div class="panel padded stack">
-            <p>{reachSentence(next_tier, Date.now())}</p>
+            <p>{reachSentence(next_tier, Date.now(), chosenZone())}</p>
             <Meter
               label={`Paid in total, for Tier ${next_tier.tier}`}
               value={Math.max(0, facts.paid_micros)}
