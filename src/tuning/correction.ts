@@ -2,7 +2,7 @@ import { softmax } from '../questions/probabilities.ts';
 import type { FittedPart } from './fitted-part.ts';
 import type { LabelledExample } from './labelled-example.ts';
 import { minimize } from './minimize.ts';
-import { fittedShift, type ShiftPart, shiftedScores } from './shift-part.ts';
+import { fittedShift, LEAST_DISTANCE, type ShiftPart, shiftedScores } from './shift-part.ts';
 import { addVectorScores, fittedVector, type VectorPart } from './vector-part.ts';
 import { addWordScores, fittedWords, type WordsPart } from './words-part.ts';
 
@@ -52,26 +52,57 @@ export function fitCorrection(
   { words_penalty, vector_penalty }: CorrectionShape,
   start?: Float64Array,
 ): FittedCorrection {
-  const shift = fittedShift(examples, classes);
   const words = words_penalty === null ? undefined : fittedWords(examples, classes, words_penalty);
   const vector = vector_penalty === null ? undefined : fittedVector(examples, classes, vector_penalty);
-  const parts: readonly FittedPart<unknown>[] = [shift, words, vector].filter((part) => part !== undefined);
-  const starts = parts.map((_, part) =>
-    parts.slice(0, part).reduce((sum, { penalties }) => sum + penalties.length, 0),
-  );
-  const viewOf = (parameters: Float64Array, part: number) => {
-    const start = starts[part] ?? 0;
-    return parameters.subarray(start, start + (parts[part]?.penalties.length ?? 0));
+  const fit = (shift: FittedPart<ShiftPart>, from?: Float64Array): FittedCorrection => {
+    const parts: readonly FittedPart<unknown>[] = [shift, words, vector].filter((part) => part !== undefined);
+    const viewsOf = viewsBy(parts);
+    const parameters = mostLikely(examples, classes, parts, from ?? new Float64Array(viewsOf.size));
+    const viewOf = (part: FittedPart<unknown>) => viewsOf.part(parameters, parts.indexOf(part));
+    const correction = {
+      ...shift.part(viewOf(shift)),
+      words: words?.part(viewOf(words)) ?? null,
+      vector: vector?.part(viewOf(vector)) ?? null,
+    };
+    return { correction, parameters };
   };
-  const size = parts.reduce((sum, { penalties }) => sum + penalties.length, 0);
+  const free = fit(fittedShift(examples, classes), start);
+  if ((free.parameters[0] ?? 0) >= LEAST_DISTANCE) return free;
+  // The loss is convex: the best of all corrections with an allowed scale has the least one.
+  const least = free.parameters.slice();
+  least[0] = LEAST_DISTANCE;
+  return fit(fittedShift(examples, classes, true), least);
+}
+
+/** Returns how the parameters of parts lie one after the other. */
+function viewsBy(parts: readonly FittedPart<unknown>[]) {
+  const sizes = parts.map(({ penalties }) => penalties.length);
+  const starts = sizes.map((_, part) => sizes.slice(0, part).reduce((sum, size) => sum + size, 0));
+  return {
+    size: sizes.reduce((sum, size) => sum + size, 0),
+    part(parameters: Float64Array, part: number): Float64Array {
+      const start = starts[part] ?? 0;
+      return parameters.subarray(start, start + (sizes[part] ?? 0));
+    },
+  };
+}
+
+/** Returns the parameters of the highest likelihood, less the penalties. */
+function mostLikely(
+  examples: readonly LabelledExample[],
+  classes: number,
+  parts: readonly FittedPart<unknown>[],
+  start: Float64Array,
+): Float64Array {
+  const viewsOf = viewsBy(parts);
   const own = Float64Array.from(examples.flatMap((example) => example.scores));
   const targets = Float64Array.from(examples.flatMap(({ target }) => target));
   const scores = new Float64Array(own.length);
-  const best = minimize((parameters, gradient) => {
+  return minimize((parameters, gradient) => {
     const views = parts.map((part, at) => ({
       part,
-      parameters: viewOf(parameters, at),
-      gradient: viewOf(gradient, at),
+      parameters: viewsOf.part(parameters, at),
+      gradient: viewsOf.part(gradient, at),
     }));
     let loss = 0;
     for (const view of views) loss += addPenalties(view.part.penalties, view.parameters, view.gradient);
@@ -80,13 +111,7 @@ export function fitCorrection(
     loss += lossOf(scores, targets, classes);
     for (const view of views) view.part.addGradient(scores, view.gradient);
     return loss;
-  }, start ?? new Float64Array(size));
-  const correction = {
-    ...shift.part(viewOf(best, 0)),
-    words: words?.part(viewOf(best, parts.indexOf(words))) ?? null,
-    vector: vector?.part(viewOf(best, parts.indexOf(vector))) ?? null,
-  };
-  return { correction, parameters: best };
+  }, start);
 }
 
 /**

@@ -14,6 +14,8 @@ const SHIFT_PENALTY = 1;
 const SCALE_PENALTY = 4;
 /** A correction may weaken the model's scores, but not turn their order around. */
 const SCALE_MIN = 0.05;
+/** The first parameter of the least scale. */
+export const LEAST_DISTANCE = SCALE_MIN - 1;
 
 /** Returns the scores by class after the shift. */
 export function shiftedScores({ scale, shift }: ShiftPart, scores: readonly number[]): Float64Array {
@@ -21,13 +23,19 @@ export function shiftedScores({ scale, shift }: ShiftPart, scores: readonly numb
 }
 
 /**
- * Returns the part for fitting. The first parameter is the scale's distance from 1; the others are the shift.
+ * Returns the part for fitting. The first parameter is the scale's distance from 1; the others are the shift. With
+ * `keeps_scale`, the first one stays what it is.
  */
-export function fittedShift(examples: readonly LabelledExample[], classes: number): FittedPart<ShiftPart> {
+export function fittedShift(
+  examples: readonly LabelledExample[],
+  classes: number,
+  keeps_scale = false,
+): FittedPart<ShiftPart> {
   const own = Float64Array.from(examples.flatMap(({ scores }) => scores));
+  const scale_penalty = keeps_scale ? 0 : SCALE_PENALTY;
   return {
     penalties: Float64Array.from({ length: 1 + classes }, (_, at) =>
-      at === 0 ? SCALE_PENALTY : SHIFT_PENALTY,
+      at === 0 ? scale_penalty : SHIFT_PENALTY,
     ),
     addScores(parameters, scores) {
       const distance = parameters[0] ?? 0;
@@ -39,12 +47,12 @@ export function fittedShift(examples: readonly LabelledExample[], classes: numbe
       for (let at = 0; at < errors.length; at += 1) {
         const error = errors[at] ?? 0;
         const place = 1 + (at % classes);
-        gradient[0] = (gradient[0] ?? 0) + error * (own[at] ?? 0);
+        if (!keeps_scale) gradient[0] = (gradient[0] ?? 0) + error * (own[at] ?? 0);
         gradient[place] = (gradient[place] ?? 0) + error;
       }
     },
     part: (parameters) => ({
-      scale: keptNumber(Math.max(SCALE_MIN, 1 + (parameters[0] ?? 0))),
+      scale: keptNumber(1 + (parameters[0] ?? 0)),
       shift: Array.from(parameters.subarray(1), keptNumber),
     }),
   };

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
+import fc from 'fast-check';
 import { seededRandom } from '../../src/eval/random.ts';
-import { correctedScores, fitCorrection } from '../../src/tuning/correction.ts';
+import { correctedScores, exampleLoss, fitCorrection } from '../../src/tuning/correction.ts';
 import { labelledQuestions } from '../../src/tuning/fit-corrections.ts';
 import { syntheticAnswers, TOPICS } from './support.ts';
 
@@ -18,4 +19,43 @@ test('a fit that begins where one of another penalty ended brings the same corre
     expect(Math.abs(score - (from_zero[at] ?? Number.NaN))).toBeLessThan(0.1);
   });
   expect(Math.max(...from_zero)).toBeGreaterThan(1);
+});
+
+test('a model that is mostly wrong gets the likeliest shift of the least scale', () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.constantFrom(0.6, 0.75, 0.9), (seed, share_of_yes) => {
+      const random = seededRandom(seed);
+      const examples = Array.from({ length: 200 }, (_, number) => {
+        const is_yes = random() < share_of_yes;
+        // The score speaks against the answer, and for no.
+        const log_odds = (is_yes ? -3 : 2) + random();
+        const target = is_yes ? [0, 1] : [1, 0];
+        return {
+          record: `${number}`,
+          scores: [0, log_odds],
+          target,
+          answers: target,
+          words: new Int32Array(),
+          states: null,
+        };
+      });
+      const objective = (scale: number, shift: readonly number[]) =>
+        examples.reduce((sum, { scores, target }) => {
+          const corrected = scores.map((score, at) => scale * score + (shift[at] ?? 0));
+          return sum + exampleLoss(corrected, target);
+        }, 0) +
+        shift.reduce((sum, value) => sum + value ** 2 / 2, 0) +
+        2 * (scale - 1) ** 2;
+      const { correction } = fitCorrection(examples, 2, { words_penalty: null, vector_penalty: null });
+      expect(correction.scale).toBe(0.05);
+      const least = Math.min(
+        ...Array.from({ length: 2001 }, (_, step) => {
+          const half = (step - 1000) / 500;
+          return objective(0.05, [-half, half]);
+        }),
+      );
+      expect(objective(correction.scale, correction.shift)).toBeWithin(least - 0.01, least + 0.05);
+    }),
+    { numRuns: 20 },
+  );
 });
