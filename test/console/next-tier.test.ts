@@ -42,7 +42,7 @@ describe('when the next tier is reached', () => {
       'Tier 2 can be reached on Jun 15, 2026 at the earliest, once $0.000001 more is paid.',
     ],
   ] as const)('%s', (_, changes, sentence) => {
-    expect(reachSentence(goal(changes), NOW_MS)).toBe(sentence);
+    expect(reachSentence(goal(changes), NOW_MS, 'UTC')).toBe(sentence);
   });
 });
 
