@@ -42,7 +42,9 @@ class Prediction:
 
     @property
     def is_right(self) -> bool:
-        """True if the likeliest class is the answer. The first of equal ones counts."""
+        """True if the likeliest class is the answer: yes of a noul at one half, otherwise the first of equal ones."""
+        if self.kind == NOUL:
+            return int(self.probabilities[1] >= 0.5) == self.answer
         return self.probabilities.index(max(self.probabilities)) == self.answer
 
     @property
