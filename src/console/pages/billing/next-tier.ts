@@ -11,7 +11,10 @@ export interface TierGoal {
   readonly days_passed_at_ms: number | null;
 }
 
-/** Returns one sentence that says when and how the next tier is reached, with the day in the reader's zone or the given one. */
+/**
+ * Returns one sentence that says when and how the next tier is reached. Its day is in the reader's time zone or the given
+ * one.
+ */
 export function reachSentence(goal: TierGoal, now_ms: number, time_zone?: string): string {
   const { tier, days, missing_micros, days_passed_at_ms } = goal;
   const money = formatMoney(missing_micros);
