@@ -7,7 +7,7 @@ import { NameField } from './components/field.tsx';
 import { Form } from './components/form.tsx';
 import { PageHeader, Section } from './components/page-header.tsx';
 import { LoadedView } from './components/states.tsx';
-import { showToast } from './components/toast.tsx';
+import { showToast, showToastAbout } from './components/toast.tsx';
 import { LeaveDialog } from './members/leave-dialog.tsx';
 import type { PageProps } from './page.ts';
 import { organizationPath } from './paths.ts';
@@ -72,11 +72,7 @@ function Found() {
             const name = values.text('name');
             const { id } = await call(api.organizations.post({ name }));
             await loadSession();
-            showToast(
-              <>
-                <bdi>{name}</bdi> is created.
-              </>,
-            );
+            showToastAbout(name, 'is created.');
             return id;
           }}
           onDone={(id) => navigate(organizationPath(id, 'keys'))}

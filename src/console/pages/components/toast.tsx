@@ -12,14 +12,23 @@ const SHOWN_MS = 6_000;
 const toasts = signal<readonly Toast[]>([]);
 let next_id = 1;
 
-/**
- * Shows that something was done. A toast disappears by itself: important text belongs in a notice. Names stand in `bdi`: one
- * that is written from right to left moves the numbers after it.
- */
+/** Shows that something was done. A toast disappears by itself: important text belongs in a notice. */
 export function showToast(text: ComponentChildren): void {
   const id = next_id++;
   toasts.value = [...toasts.value, { id, text }];
   setTimeout(() => close(id), SHOWN_MS);
+}
+
+/**
+ * Shows what was done with something of that name. Names stand in `bdi`: one that is written from right to left moves the
+ * numbers after it.
+ */
+export function showToastAbout(name: string, done: string): void {
+  showToast(
+    <>
+      <bdi>{name}</bdi> {done}
+    </>,
+  );
 }
 
 /** Does something outside of a form; a toast shows the reason of a failure. */

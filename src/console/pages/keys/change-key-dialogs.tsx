@@ -4,7 +4,7 @@ import { Select } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
 import { Notice } from '../components/notice.tsx';
-import { showToast } from '../components/toast.tsx';
+import { showToastAbout } from '../components/toast.tsx';
 import { enteredAmount } from '../entered-amount.ts';
 import {
   keepsExpiry,
@@ -53,11 +53,7 @@ export function ExpiryDialog({ organization_id, changed, onChanged, onClose }: C
               api.organizations({ organization_id }).keys({ key_id: changed.id }).patch({ lifetime_ms }),
             );
             await onChanged();
-            showToast(
-              <>
-                <bdi>{changed.name}</bdi> {lifetime_ms === null ? 'never expires' : 'has another expiry'}.
-              </>,
-            );
+            showToastAbout(changed.name, lifetime_ms === null ? 'never expires.' : 'has another expiry.');
           }}
           onDone={onClose}
         >
@@ -89,11 +85,9 @@ export function LimitDialog({ organization_id, changed, onChanged, onClose }: Ch
                 .limit.post({ monthly_limit_micros }),
             );
             await onChanged();
-            showToast(
-              <>
-                <bdi>{changed.name}</bdi>{' '}
-                {monthly_limit_micros === null ? 'has no limit' : 'has another limit'}.
-              </>,
+            showToastAbout(
+              changed.name,
+              monthly_limit_micros === null ? 'has no limit.' : 'has another limit.',
             );
           }}
           onDone={onClose}
@@ -178,11 +172,7 @@ export function RevokeKeyDialog({ organization_id, changed, onChanged, onClose }
         if (changed === undefined) return;
         await call(api.organizations({ organization_id }).keys({ key_id: changed.id }).delete());
         await onChanged();
-        showToast(
-          <>
-            <bdi>{changed.name}</bdi> is revoked.
-          </>,
-        );
+        showToastAbout(changed.name, 'is revoked.');
       }}
     >
       {changed !== undefined && (

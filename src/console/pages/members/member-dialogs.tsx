@@ -4,7 +4,7 @@ import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Form } from '../components/form.tsx';
 import { Notice } from '../components/notice.tsx';
-import { showToast } from '../components/toast.tsx';
+import { showToastAbout } from '../components/toast.tsx';
 import { organizationPath } from '../paths.ts';
 import { RoleField } from './role-field.tsx';
 import { ROLE_NAMES } from './role-names.ts';
@@ -59,11 +59,7 @@ function RoleForm({
           api.organizations({ organization_id }).members({ user_id: member.user_id }).patch({ role }),
         );
         await onDone();
-        showToast(
-          <>
-            <bdi>{member.name}</bdi> is now {ROLE_NAMES[role].toLowerCase()}.
-          </>,
-        );
+        showToastAbout(member.name, `is now ${ROLE_NAMES[role].toLowerCase()}.`);
       }}
       onDone={onClose}
     >
@@ -92,11 +88,7 @@ export function RemoveDialog({ organization_id, member, onDone, onClose }: Membe
         if (member === undefined) return;
         await call(api.organizations({ organization_id }).members({ user_id: member.user_id }).delete());
         await onDone();
-        showToast(
-          <>
-            <bdi>{member.name}</bdi> is removed.
-          </>,
-        );
+        showToastAbout(member.name, 'is removed.');
       }}
     >
       <p>

@@ -6,7 +6,7 @@ import { Button } from '../components/button.tsx';
 import { Dialog } from '../components/dialog.tsx';
 import { Checkbox, TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
-import { showToast } from '../components/toast.tsx';
+import { showToastAbout } from '../components/toast.tsx';
 import { formatMoney } from '../format.ts';
 import type { OrganizationProps } from './whole-organization.ts';
 
@@ -135,11 +135,7 @@ function Steps({
         }
         // The dialog would tell the new figures as what the entry begins with.
         void onChange().catch(() => undefined);
-        showToast(
-          <>
-            <bdi>{name}</bdi> has {amount} {what === 'credit' ? 'more' : 'less'}.
-          </>,
-        );
+        showToastAbout(name, `has ${amount} ${what === 'credit' ? 'more' : 'less'}.`);
       }}
       onDone={onDone}
     >

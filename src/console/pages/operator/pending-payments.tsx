@@ -5,7 +5,7 @@ import { ConfirmDialog } from '../components/dialog.tsx';
 import { EmptyState } from '../components/states.tsx';
 import { ACTIONS, Table } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
-import { showToast } from '../components/toast.tsx';
+import { showToast, showToastAbout } from '../components/toast.tsx';
 import { formatMoney } from '../format.ts';
 import type { OrganizationProps, WholeOrganization } from './whole-organization.ts';
 
@@ -55,11 +55,7 @@ export function PendingPayments({ organization, onChange }: OrganizationProps) {
           const route = api.operator.organizations({ organization_id: organization.id });
           await call(route.payments({ payment_id: confirming.id }).confirm.post());
           await onChange();
-          showToast(
-            <>
-              <bdi>{organization.name}</bdi> has {amount} more.
-            </>,
-          );
+          showToastAbout(organization.name, `has ${amount} more.`);
         }}
       >
         <p>

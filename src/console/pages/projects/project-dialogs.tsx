@@ -3,7 +3,7 @@ import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { NameField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import { LIMIT_FIELD, LimitField } from '../components/limit-field.tsx';
-import { showToast } from '../components/toast.tsx';
+import { showToastAbout } from '../components/toast.tsx';
 import { enteredAmount } from '../entered-amount.ts';
 import { formatCount } from '../format.ts';
 
@@ -35,11 +35,7 @@ export function CreateProjectDialog({
           const name = values.text('name');
           await call(api.organizations({ organization_id }).projects.post({ name }));
           await onDone();
-          showToast(
-            <>
-              <bdi>{name}</bdi> is created.
-            </>,
-          );
+          showToastAbout(name, 'is created.');
         }}
         onDone={onClose}
       >
@@ -77,11 +73,7 @@ export function EditProjectDialog({
                 }),
             );
             await onDone();
-            showToast(
-              <>
-                <bdi>{name}</bdi> is saved.
-              </>,
-            );
+            showToastAbout(name, 'is saved.');
           }}
           onDone={onClose}
         >
@@ -114,11 +106,7 @@ export function ArchiveProjectDialog({
           api.organizations({ organization_id }).projects({ project_id: project.id }).archive.post(),
         );
         await onDone();
-        showToast(
-          <>
-            <bdi>{project.name}</bdi> is archived.
-          </>,
-        );
+        showToastAbout(project.name, 'is archived.');
       }}
     >
       {project !== undefined && (
