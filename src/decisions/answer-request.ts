@@ -94,8 +94,5 @@ export function answersOf(
   { questions }: DecisionRequest,
   scores: readonly (readonly number[])[],
 ): Decided['answers'] {
-  return new JsonObject(
-    questions.map(({ id }) => id),
-    questions.map((asked, index) => answerFrom(asked, scores[index] ?? [])),
-  );
+  return JsonObject.of(questions.map((asked, index) => [asked.id, answerFrom(asked, scores[index] ?? [])]));
 }

@@ -178,9 +178,8 @@ function replayOf(kept: KeptAnswer, body: JsonValue, query_mode: string | null):
   const { id, created, model, mode, input_tokens, cost_micros, latency_ms, numbers } = kept;
   const { questions, ignored_fields } = request;
   const { record_tokens_left_out = null } = kept;
-  const answers = new JsonObject(
-    questions.map((question) => question.id),
-    questions.map((question, index) => answerOfNumbers(question, numbers[index] ?? [])),
+  const answers = JsonObject.of(
+    questions.map((question, index) => [question.id, answerOfNumbers(question, numbers[index] ?? [])]),
   );
   const usage = {
     input_tokens,

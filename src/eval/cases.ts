@@ -87,16 +87,8 @@ function parseLine(line: string): { readonly value: unknown; readonly request: J
     if (!isJsonObject(read)) return { value: undefined, request: none };
     const asked = read.get('questions');
     const questions = isJsonArray(asked) ? asked : [];
-    const request = new JsonObject<JsonValue>(
-      ['state', 'questions'],
-      [
-        read.get('state') ?? null,
-        new JsonObject(
-          questions.map((_, index) => String(index)),
-          questions,
-        ),
-      ],
-    );
+    const numbered = JsonObject.of(questions.map((question, index) => [String(index), question]));
+    const request = new JsonObject<JsonValue>(['state', 'questions'], [read.get('state') ?? null, numbered]);
     return { value: JSON.parse(line), request };
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;

@@ -15,6 +15,19 @@ export class JsonObject<Value> {
     readonly repeated: string | null = null,
   ) {}
 
+  /** Returns an object of these members, which have a name each. */
+  static of<Value>(members: readonly (readonly [name: string, value: Value])[]): JsonObject<Value> {
+    return new JsonObject(
+      members.map(([name]) => name),
+      members.map(([, value]) => value),
+    );
+  }
+
+  /** Returns the members in their order. */
+  entries(): readonly (readonly [name: string, value: Value])[] {
+    return this.values.map((value, at) => [this.names[at] ?? '', value]);
+  }
+
   /** Returns the value of a name, or undefined. Takes time proportional to the number of names. */
   get(name: string): Value | undefined {
     const index = this.names.indexOf(name);
@@ -63,8 +76,5 @@ export function jsonValueOf(value: unknown): JsonValue {
   if (Array.isArray(value)) return value.map(jsonValueOf);
   if (typeof value !== 'object') throw new TypeError(`JSON has no ${typeof value}.`);
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return new JsonObject(
-    members.map(([name]) => name),
-    members.map(([, member]) => jsonValueOf(member)),
-  );
+  return JsonObject.of(members.map(([name, member]) => [name, jsonValueOf(member)]));
 }

@@ -20,5 +20,5 @@ function nameCount(value: JsonValue): number {
 function plain(value: JsonValue): unknown {
   if (isJsonArray(value)) return value.map(plain);
   if (!isJsonObject(value)) return value;
-  return Object.fromEntries(value.names.map((name, at) => [name, plain(value.values[at] ?? null)]));
+  return Object.fromEntries(value.entries().map(([name, member]) => [name, plain(member)]));
 }

@@ -61,7 +61,7 @@ function parse(body: JsonObject<JsonValue>): ParsedQuestion<ChoiceQuestion> | In
       `A choice needs an object of ${OPTIONS_MIN} to ${OPTIONS_MAX} options as criteria; ${describeCriteria(criteria)}.`,
     );
   }
-  const options = criteria.names.map((id, index) => ({ id, description: criteria.values[index] ?? null }));
+  const options = criteria.entries().map(([id, description]) => ({ id, description }));
   return {
     question: { type: 'choice', instructions: body.get('instructions'), options },
     threshold: null,

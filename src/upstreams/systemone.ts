@@ -1,5 +1,5 @@
 import { isJsonObject, JsonObject, type JsonValue } from '../json/json-value.ts';
-import { type WritableJson, writeJson } from '../json/write-json.ts';
+import { writeJson } from '../json/write-json.ts';
 import { uncommittedProbability } from '../questions/noul.ts';
 import { classesOf, type Question, questionBody } from '../questions/question.ts';
 import { expectedLevel } from '../questions/score.ts';
@@ -42,12 +42,7 @@ export function requestBody(state: string, questions: readonly Question[], model
 
 /** Returns the questions as JSON. */
 export function questionsBody(questions: readonly Question[]): string {
-  return writeJson(
-    new JsonObject<WritableJson>(
-      questions.map((_, index) => idOf(index)),
-      questions.map(questionBody),
-    ),
-  );
+  return writeJson(JsonObject.of(questions.map((question, index) => [idOf(index), questionBody(question)])));
 }
 
 /**

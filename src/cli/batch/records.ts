@@ -123,13 +123,8 @@ function recordOf(columns: readonly string[], cells: readonly string[], row: num
   const named = at(ID);
   // Beside ids of others, the bare number may be one of them.
   const id = named?.trim() === '' ? `row ${row}` : (named ?? row);
-  const fields = columns
-    .map((name, index) => [name, cells[index] ?? ''] as const)
-    .filter(([name]) => name !== ID);
-  const whole = new JsonObject<JsonValue>(
-    fields.map(([name]) => name),
-    fields.map(([, value]) => value),
-  );
+  const fields = columns.map((name, index) => [name, cells[index] ?? ''] as const);
+  const whole = JsonObject.of<JsonValue>(fields.filter(([name]) => name !== ID));
   return { id, line: new JsonObject<JsonValue>([ID, RECORD], [id, at(RECORD) ?? whole]) };
 }
 

@@ -147,10 +147,7 @@ function headerOf(shared: JsonObject<JsonValue>, mode: string | undefined): Json
     const value = shared.get(name) ?? (name === 'mode' ? mode : null) ?? null;
     return value === null ? [] : [[name, value] as const];
   });
-  return new JsonObject<JsonValue>(
-    given.map(([name]) => name),
-    given.map(([, value]) => value),
-  );
+  return JsonObject.of<JsonValue>(given);
 }
 
 /** The parts of a run. */

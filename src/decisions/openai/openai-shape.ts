@@ -49,10 +49,7 @@ export class OpenAiTranslation {
       { object: body, fields: Object.keys(OpenAiDecisionRequestSchema.properties) },
       ...listed.filter(isJsonObject).map((object) => ({ object, fields: openAiQuestionFields(object) })),
     ]);
-    const asked = new JsonObject<JsonValue>(
-      questions.map((_, index) => String(index)),
-      questions.map(({ question }) => question),
-    );
+    const asked = JsonObject.of(questions.map(({ question }, index) => [String(index), question]));
     const translated = new JsonObject<JsonValue>(
       ['model', 'state', 'questions'],
       [body.get('model') ?? null, state, asked],

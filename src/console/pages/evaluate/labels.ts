@@ -104,20 +104,15 @@ function caseLabel(id: string, body: JsonValue, row: number, problems: Problems)
 /** Returns a question of a cases file as it is sent. */
 function sentBody(body: JsonValue | undefined): JsonValue {
   if (!isJsonObject(body)) return null;
-  const kept = body.names.flatMap((name, at) => (LABEL_FIELDS.includes(name) ? [] : [at]));
-  return new JsonObject<JsonValue>(
-    kept.map((at) => body.names[at] ?? ''),
-    kept.map((at) => body.values[at] ?? null),
-  );
+  return JsonObject.of(body.entries().filter(([name]) => !LABEL_FIELDS.includes(name)));
 }
 
 function rawLabel(answer: JsonValue | undefined, soft: JsonValue | undefined): RawLabel | null {
   if (typeof answer !== 'boolean' && typeof answer !== 'string' && typeof answer !== 'number') return null;
   if (isJsonArray(soft) && soft.every(isShare)) return { answer, soft: [...soft] };
   if (isJsonObject(soft)) {
-    const shares = soft.names.map((name, at) => [name, soft.values[at]] as const);
     // An assignment to `__proto__` would make no field.
-    const given = shares.flatMap(([name, share]) => (isShare(share) ? [[name, share] as const] : []));
+    const given = soft.entries().flatMap(([name, share]) => (isShare(share) ? [[name, share] as const] : []));
     return { answer, soft: Object.fromEntries(given) };
   }
   return { answer };
@@ -134,8 +129,7 @@ export function labelsOfTable(
   columns: LabelColumns,
 ): LabelledRows {
   const problems = new Problems();
-  const asked = questions.names.flatMap((id, at): SentQuestion[] => {
-    const body = questions.values[at] ?? null;
+  const asked = questions.entries().flatMap(([id, body]): SentQuestion[] => {
     const question = questionOf(body);
     return question === null ? [] : [{ id, body, question }];
   });
@@ -147,10 +141,7 @@ export function labelsOfTable(
     const fields = objectIn(text);
     const record = recordIn(
       columns.record === null
-        ? new JsonObject<JsonValue>(
-            kept,
-            kept.map((name) => fields?.get(name) ?? null),
-          )
+        ? JsonObject.of(kept.map((name) => [name, fields?.get(name) ?? null]))
         : (fields?.get(columns.record) ?? null),
     );
     if (record === null) {
@@ -233,10 +224,7 @@ function labelledRow(
   labels: readonly Label[],
   bodyOf: (label: Label) => JsonValue,
 ): LabelledRow {
-  const questions = new JsonObject<JsonValue>(
-    labels.map(({ id }) => id),
-    labels.map(bodyOf),
-  );
+  const questions = JsonObject.of(labels.map((label) => [label.id, bodyOf(label)]));
   return { row, record, questions, labels };
 }
 

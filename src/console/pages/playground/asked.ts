@@ -88,8 +88,7 @@ export function hasOrder(questions: readonly AskedQuestion[]): boolean {
 export function askedQuestions(body: JsonObject<JsonValue>): readonly AskedQuestion[] {
   const questions = body.get('questions');
   if (!isJsonObject(questions)) return [];
-  return questions.names.flatMap((id, at): readonly AskedQuestion[] => {
-    const question = questions.values[at];
+  return questions.entries().flatMap(([id, question]): readonly AskedQuestion[] => {
     if (!isJsonObject(question)) return [];
     const type = question.get('type');
     if (!isQuestionType(type)) return [];

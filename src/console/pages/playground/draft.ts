@@ -197,13 +197,7 @@ export function bodyOf({ record, questions }: Draft, { model, mode }: Asking): J
     ['model', model],
     ['mode', mode ?? undefined],
     ['state', record.kind === 'text' ? record.text : (jsonRecordOf(record.text) ?? record.text)],
-    [
-      'questions',
-      new JsonObject(
-        questions.map(({ id }) => id),
-        questions.map(questionBody),
-      ),
-    ],
+    ['questions', JsonObject.of(questions.map((question) => [question.id, questionBody(question)]))],
   ]);
 }
 
@@ -231,9 +225,8 @@ function fieldsOfType({ type, yes, no, threshold, options, levels }: DraftQuesti
       ];
     }
     case 'choice': {
-      const descriptions = options.map(({ description }) => (description === '' ? null : description));
-      const names = options.map(({ id }) => id);
-      return [['criteria', new JsonObject<JsonValue>(names, descriptions)]];
+      const described = options.map(({ id, description }) => [id, description || null] as const);
+      return [['criteria', JsonObject.of<JsonValue>(described)]];
     }
     case 'score':
       return [['criteria', levels.map(({ text }) => text)]];
@@ -242,10 +235,7 @@ function fieldsOfType({ type, yes, no, threshold, options, levels }: DraftQuesti
 
 function objectOf(members: readonly Member[]): JsonObject<JsonValue> {
   const given = members.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
-  return new JsonObject(
-    given.map(([name]) => name),
-    given.map(([, value]) => value),
-  );
+  return JsonObject.of(given);
 }
 
 /**
@@ -262,8 +252,8 @@ export function draftOf(
     return '"state" is neither a text nor an object.';
   if (!isJsonObject(asked)) return '"questions" is not an object.';
   const questions: DraftQuestion[] = [];
-  for (const [at, id] of asked.names.entries()) {
-    const question = questionOf(id, asked.values[at] ?? null);
+  for (const [id, value] of asked.entries()) {
+    const question = questionOf(id, value);
     if (typeof question === 'string') return question;
     questions.push(question);
   }

@@ -14,9 +14,9 @@ export function prettyJson(value: JsonValue, margin = ''): string {
   }
   if (isJsonObject(value)) {
     if (value.names.length === 0) return '{}';
-    const members = value.names.map(
-      (name, at) => `${inner}${JSON.stringify(name)}: ${prettyJson(value.values[at] ?? null, inner)}`,
-    );
+    const members = value
+      .entries()
+      .map(([name, member]) => `${inner}${JSON.stringify(name)}: ${prettyJson(member, inner)}`);
     return `{\n${members.join(',\n')}\n${margin}}`;
   }
   return JSON.stringify(value);

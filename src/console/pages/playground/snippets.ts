@@ -97,7 +97,7 @@ print(result.model_dump_json(indent=2))`;
 }
 
 function membersOf(value: JsonValue | undefined): readonly (readonly [name: string, value: JsonValue])[] {
-  return isJsonObject(value) ? value.names.map((name, at) => [name, value.values[at] ?? null] as const) : [];
+  return isJsonObject(value) ? value.entries() : [];
 }
 
 function typeOf(question: JsonValue): QuestionType | null {
