@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, getTableColumns, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Role } from '../../src/contract/roles.ts';
 import type {
   AccountRecords,
@@ -31,6 +31,7 @@ import {
   users,
   verifications,
 } from '../tables.ts';
+import { countRows } from './count-rows.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
 
@@ -251,25 +252,13 @@ export class SqlAccountRecords implements AccountRecords {
       .orderBy(asc(members.created_at_ms), asc(users.id));
   }
 
-  async countMembers(organization_id: string, role?: Role): Promise<number> {
+  countMembers(organization_id: string, role?: Role): Promise<number> {
     const of_role = role === undefined ? undefined : eq(members.role, role);
-    const row = await firstRow(
-      this.executor
-        .select({ number: count() })
-        .from(members)
-        .where(and(eq(members.organization_id, organization_id), of_role)),
-    );
-    return row?.number ?? 0;
+    return countRows(this.executor, members, and(eq(members.organization_id, organization_id), of_role));
   }
 
-  async countOwned(user_id: string): Promise<number> {
-    const row = await firstRow(
-      this.executor
-        .select({ number: count() })
-        .from(members)
-        .where(and(eq(members.user_id, user_id), eq(members.role, 'owner'))),
-    );
-    return row?.number ?? 0;
+  countOwned(user_id: string): Promise<number> {
+    return countRows(this.executor, members, and(eq(members.user_id, user_id), eq(members.role, 'owner')));
   }
 
   async insertMember(
@@ -364,14 +353,9 @@ export class SqlAccountRecords implements AccountRecords {
       .orderBy(asc(projects.created_at_ms), asc(projects.id));
   }
 
-  async countActiveProjects(organization_id: string): Promise<number> {
-    const row = await firstRow(
-      this.executor
-        .select({ number: count() })
-        .from(projects)
-        .where(and(eq(projects.organization_id, organization_id), isNull(projects.archived_at_ms))),
-    );
-    return row?.number ?? 0;
+  countActiveProjects(organization_id: string): Promise<number> {
+    const is_active = and(eq(projects.organization_id, organization_id), isNull(projects.archived_at_ms));
+    return countRows(this.executor, projects, is_active);
   }
 
   async insertProject(

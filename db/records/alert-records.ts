@@ -2,7 +2,6 @@ import {
   and,
   asc,
   type Column,
-  count,
   desc,
   eq,
   getTableColumns,
@@ -36,6 +35,7 @@ import {
   projects,
   users,
 } from '../tables.ts';
+import { countRows } from './count-rows.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
 
@@ -246,14 +246,9 @@ export class SqlAlertRecords implements AlertRecords {
       .limit(limit);
   }
 
-  async countUnread(user_id: string): Promise<number> {
-    const row = await firstRow(
-      this.executor
-        .select({ number: count() })
-        .from(alertRecipients)
-        .where(and(eq(alertRecipients.user_id, user_id), isNull(alertRecipients.read_at_ms))),
-    );
-    return row?.number ?? 0;
+  countUnread(user_id: string): Promise<number> {
+    const is_unread = and(eq(alertRecipients.user_id, user_id), isNull(alertRecipients.read_at_ms));
+    return countRows(this.executor, alertRecipients, is_unread);
   }
 
   async markRead(user_id: string, up_to_id: number, read_at_ms: number): Promise<void> {

@@ -1,7 +1,8 @@
-import { and, count, desc, eq, getTableColumns, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Role } from '../../src/contract/roles.ts';
 import type { Invitation, InvitationRecords, ListedInvitation } from '../../src/store/invitation-records.ts';
 import { invitations, organizations, users } from '../tables.ts';
+import { countRows } from './count-rows.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
 
@@ -32,14 +33,9 @@ export class SqlInvitationRecords implements InvitationRecords {
       .orderBy(desc(invitations.created_at_ms), desc(invitations.id));
   }
 
-  async countOpen(organization_id: string, now_ms: number): Promise<number> {
-    const row = await firstRow(
-      this.executor
-        .select({ number: count() })
-        .from(invitations)
-        .where(and(eq(invitations.organization_id, organization_id), isOpen(now_ms))),
-    );
-    return row?.number ?? 0;
+  countOpen(organization_id: string, now_ms: number): Promise<number> {
+    const is_counted = and(eq(invitations.organization_id, organization_id), isOpen(now_ms));
+    return countRows(this.executor, invitations, is_counted);
   }
 
   renewInvitation(

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, exists, inArray, isNotNull, min, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, exists, inArray, isNotNull, min, or, type SQL, sql } from 'drizzle-orm';
 import type {
   EventDecision,
   EventSubject,
@@ -8,6 +8,7 @@ import type {
   PaymentRecords,
 } from '../../src/store/payment-records.ts';
 import { paymentEvents, payments } from '../tables.ts';
+import { countRows } from './count-rows.ts';
 import type { Executor } from './executor.ts';
 import { firstRow } from './first-row.ts';
 
@@ -151,11 +152,8 @@ export class SqlPaymentRecords implements PaymentRecords {
       .limit(limit);
   }
 
-  async countEvents(outcome: KeptOutcome): Promise<number> {
-    const found = await firstRow(
-      this.executor.select({ number: count() }).from(paymentEvents).where(eq(paymentEvents.outcome, outcome)),
-    );
-    return found?.number ?? 0;
+  countEvents(outcome: KeptOutcome): Promise<number> {
+    return countRows(this.executor, paymentEvents, eq(paymentEvents.outcome, outcome));
   }
 
   async returnEvents(
