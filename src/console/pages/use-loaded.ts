@@ -95,6 +95,17 @@ export interface LoadedPages<T> extends Loaded<readonly T[]> {
   readonly loadMore: (() => Promise<void>) | null;
 }
 
+/** The pages that the reader has asked for. */
+interface More<T, Cursor> {
+  /** The first pages, after which these come. */
+  readonly after: readonly Page<T, Cursor>[] | undefined;
+  readonly pages: readonly Page<T, Cursor>[];
+  readonly error: ApiError | undefined;
+  readonly is_loading: boolean;
+}
+
+const NO_MORE = { after: undefined, pages: [], error: undefined, is_loading: false } as const;
+
 /** Loads the first page of a list, and the next ones on demand. A reader who comes back sees as many as before, up to ten. */
 export function useLoadedPages<T, Cursor = string>(
   load: (cursor: Cursor | null) => Promise<Page<T, Cursor>>,
@@ -117,30 +128,14 @@ export function useLoadedPages<T, Cursor = string>(
     inputs,
     options,
   );
-  const [following, setFollowing] = useState<{
-    after: readonly Page<T, Cursor>[] | undefined;
-    pages: readonly Page<T, Cursor>[];
-  }>({
-    after: undefined,
-    pages: [],
-  });
-  const [more, setMore] = useState<{
-    after: readonly Page<T, Cursor>[] | undefined;
-    error: ApiError | undefined;
-    is_loading: boolean;
-  }>({
-    after: undefined,
-    error: undefined,
-    is_loading: false,
-  });
+  const [more, setMore] = useState<More<T, Cursor>>(NO_MORE);
   // Pages after other first pages are dropped, and so is the failure of one.
-  const pages = following.after === first.data ? following.pages : [];
-  const more_error = more.after === first.data ? more.error : undefined;
+  const { pages, error } = more.after === first.data ? more : NO_MORE;
   const all = [...(first.data ?? []), ...pages];
   const next = all.at(-1)?.next ?? null;
   return {
     data: first.data === undefined ? undefined : all.flatMap(({ items }) => items),
-    error: first.error ?? more_error,
+    error: first.error ?? error,
     is_loading: first.is_loading || more.is_loading,
     reload: first.reload,
     loadMore:
@@ -149,13 +144,12 @@ export function useLoadedPages<T, Cursor = string>(
         : async () => {
             // Before the answer, until which the reader may have gone to another place.
             noteShownPages(all.length + 1);
-            setMore({ after: first.data, error: undefined, is_loading: true });
+            const shown = { after: first.data, pages, error: undefined, is_loading: false };
+            setMore({ ...shown, is_loading: true });
             try {
-              const page = await load(next);
-              setFollowing({ after: first.data, pages: [...pages, page] });
-              setMore({ after: first.data, error: undefined, is_loading: false });
+              setMore({ ...shown, pages: [...pages, await load(next)] });
             } catch (thrown) {
-              setMore({ after: first.data, error: asApiError(thrown), is_loading: false });
+              setMore({ ...shown, error: asApiError(thrown) });
             }
           },
   };
