@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { Actor } from '../../access/actor.ts';
 import { requirePermission } from '../../access/permissions.ts';
 import type { OrganizationUsageFilter } from '../../usage/analytics.ts';
-import { Id, ModeSchema, type OrganizationParams, queryInteger, queryTime } from './schemas.ts';
+import { Id, ModeSchema, type OrganizationParams, only, queryInteger, queryTime } from './schemas.ts';
 import type { ConsoleServices } from './services.ts';
 import { requireKeyOf, requireProjectOf } from './within-organization.ts';
 
@@ -31,7 +31,7 @@ export async function filterOf(
   { organization_id }: Static<typeof OrganizationParams>,
   query: Static<typeof FilterQuery>,
 ): Promise<OrganizationUsageFilter> {
-  const { project_id, api_key_id, from_ms, to_ms, model, mode, endpoint, status, request_id } = query;
+  const { project_id, api_key_id } = query;
   await requirePermission(store, actor, organization_id, 'see');
   if (project_id !== undefined) {
     await requireProjectOf(store, actor, { organization_id, project_id }, 'see');
@@ -39,16 +39,5 @@ export async function filterOf(
   if (api_key_id !== undefined) {
     await requireKeyOf(store, actor, { organization_id, key_id: api_key_id }, 'see');
   }
-  return {
-    organization_id,
-    project_id,
-    api_key_id,
-    from_ms,
-    to_ms,
-    model,
-    mode,
-    endpoint,
-    status,
-    request_id,
-  };
+  return { ...only(FilterQuery, query), organization_id };
 }
