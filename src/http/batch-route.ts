@@ -31,6 +31,7 @@ import { keyWithinBudget, spendRefusal, spendUnpaid } from './refusal-gate.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 import { defineRoute, type Refused, type Route } from './route.ts';
 import { ErrorResponseSchema } from './schemas.ts';
+import { streamedText } from './streamed-text.ts';
 
 /** Lines are records, one after the other (https://github.com/ndjson/ndjson-spec). */
 const NDJSON = 'application/x-ndjson';
@@ -260,31 +261,15 @@ async function firstLine(lines: AsyncGenerator<BodyLine>): Promise<BodyLine | Re
 
 function streamed(batch: BatchStream, { request_id }: RequestContext): Response {
   const answers = batch.answers();
-  const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { value, done } = await answers.next();
-        if (done === true) controller.close();
-        else controller.enqueue(encoder.encode(value));
-      },
-      async cancel() {
-        // The client is gone, and a stop waits for what is still under way.
-        for await (const _ of answers);
-      },
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(body, {
-    headers: {
-      'content-type': NDJSON,
-      [REQUEST_ID_HEADER]: request_id,
-      // The console's Elysia would read a body of `chunked` by itself. Names of codings have no case (RFC 9112, 7).
-      'transfer-encoding': 'Chunked',
-      'cache-control': 'no-store',
-      // Proxies that keep responses back until they are whole would hold the client up (nginx).
-      'x-accel-buffering': 'no',
-    },
+  const finish = async () => {
+    // The client is gone, and a stop waits for what is still under way.
+    for await (const _ of answers);
+  };
+  return streamedText(answers, finish, {
+    'content-type': NDJSON,
+    [REQUEST_ID_HEADER]: request_id,
+    // Proxies that keep responses back until they are whole would hold the client up (nginx).
+    'x-accel-buffering': 'no',
   });
 }
 

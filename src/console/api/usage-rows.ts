@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { streamedText } from '../../http/streamed-text.ts';
 import type { UsagePlace } from '../../store/usage-records.ts';
 import { exportOrganizationUsage, usagePage } from '../../usage/analytics.ts';
 import { cursorAt, placeOf } from './cursor.ts';
@@ -54,38 +55,13 @@ export function usageRowRoutes(services: ConsoleServices) {
       async ({ actor, params, query }) => {
         const filter = await filterOf(services, actor, params, query);
         const pieces = await exportOrganizationUsage(services, actor, filter);
-        return new Response(streamOf(pieces), {
-          headers: {
-            'content-type': 'text/csv; charset=utf-8',
-            'content-disposition': 'attachment; filename="usage.csv"',
-            // Elysia ends a failed body of `chunked` as if it were complete. Names of codings are
-            // case-insensitive (RFC 9112, 7), and this one leaves the failure to the port, which reports it
-            // and breaks the connection.
-            'transfer-encoding': 'Chunked',
-            'cache-control': 'no-store',
-          },
+        return streamedText(pieces, () => pieces.return(), {
+          'content-type': 'text/csv; charset=utf-8',
+          'content-disposition': 'attachment; filename="usage.csv"',
         });
       },
       { params: OrganizationParams, query: FilterQuery },
     );
-}
-
-/** Returns a stream of the text that produces each piece on demand. */
-function streamOf(pieces: AsyncGenerator<string, void, undefined>): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await pieces.next();
-        if (done === true) controller.close();
-        else controller.enqueue(encoder.encode(value));
-      },
-      async cancel() {
-        await pieces.return();
-      },
-    },
-    { highWaterMark: 0 },
-  );
 }
 
 function usagePlace(cursor: string): UsagePlace {
