@@ -191,14 +191,20 @@ function unmatched(services: AppServices, paths: PathTable, context: RequestCont
 }
 
 /**
- * Returns the refusal of an unknown path. A base URL with /v1 too much or missing is the first mistake with most SDKs, so
- * the message names it.
+ * Returns the refusal of an unknown path. A base URL with /v1 or a slash too much, or without /v1, is the first mistake
+ * with most SDKs, so the message names it.
  */
 function notFound(paths: PathTable, pathname: string): Refusal<'not_found'> {
+  const single = pathname.replaceAll(/\/{2,}/g, '/');
   const is_versioned = pathname.startsWith(`${VERSION}/`);
-  const meant = paths.find(is_versioned ? pathname.slice(VERSION.length) : `${VERSION}${pathname}`);
+  const [advice, path] =
+    single !== pathname
+      ? ['has a slash too many', single]
+      : is_versioned
+        ? [`must not end with ${VERSION}`, pathname.slice(VERSION.length)]
+        : [`must end with ${VERSION}`, `${VERSION}${pathname}`];
+  const meant = paths.find(path);
   if (meant?.path.startsWith(`${VERSION}/`) !== true || meant.allow === null) return new Refusal('not_found');
-  const advice = is_versioned ? `must not end with ${VERSION}` : `must end with ${VERSION}`;
   const message = `This path does not exist, but ${meant.path} does: the base URL of this client ${advice}.`;
   return new Refusal('not_found', { message });
 }

@@ -11,6 +11,7 @@ import { BoundedOutput } from '../../src/log/standard-output.ts';
 import { paddleProvider } from '../../src/payments/paddle.ts';
 import { expectError } from '../contract/expectations.ts';
 import { SETTINGS } from '../payments/paddle-calls.ts';
+import { asResponse, parseRaw, sendRaw } from '../support/raw-http.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -126,14 +127,19 @@ describe('the running service does what its list says', () => {
     ['/v1/v1/models/decision-1', '/v1/models/{id}', 'must not end with /v1'],
     ['/decisions', '/v1/decisions', 'must end with /v1'],
     ['/systemone/', '/v1/systemone', 'must end with /v1'],
+    ['//v1/systemone', '/v1/systemone', 'has a slash too many'],
+    ['/v1//models/decision-1', '/v1/models/{id}', 'has a slash too many'],
   ])('%s is told that the base URL of its client is wrong', async (path, meant, advice) => {
-    const { error } = await expectError(await service.fetch(path, { method: 'POST' }), 'not_found');
+    // By hand, because `fetch` takes one of two leading slashes away.
+    const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`;
+    const response = asResponse(parseRaw(await sendRaw(service.server.address, head)));
+    const { error } = await expectError(response, 'not_found');
     expect(error.message).toBe(
       `This path does not exist, but ${meant} does: the base URL of this client ${advice}.`,
     );
   });
 
-  test.each(['/v1/nothing', '/v1', '/v1/', '/v1/healthz', '/v1/v1/v1/models', '/nothing'])(
+  test.each(['/v1/nothing', '/v1', '/v1/', '/v1/healthz', '/v1/v1/v1/models', '/nothing', '/v1//nothing'])(
     '%s is a path that does not exist, and no more is said',
     async (path) => {
       const { error } = await expectError(await service.fetch(path), 'not_found');
