@@ -12,7 +12,7 @@ import { closeAudited } from '../support/money.ts';
 import { rejection } from '../support/rejection.ts';
 import { ask } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import { rateLimited, watchedFetch, withoutCatalog } from './support.ts';
+import { decisionModelOf, rateLimited, watchedFetch, withoutCatalog } from './support.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -22,11 +22,6 @@ beforeAll(async () => {
 });
 afterAll(() => closeAudited(service));
 
-/** The two packages declare this type each in its own way, and they disagree on optional properties only. */
-function isDecisionModel(value: unknown): value is Experimental_DecisionModel {
-  return typeof value === 'object' && value !== null && 'doEvaluate' in value;
-}
-
 function modelFor(key: string, watched = watchedFetch()): Experimental_DecisionModel {
   const fetching = Object.assign(watched.fetch, { preconnect: fetch.preconnect });
   const provider = createTypeSafeAi({
@@ -34,9 +29,7 @@ function modelFor(key: string, watched = watchedFetch()): Experimental_DecisionM
     baseURL: `${service.server.address}/v1`,
     fetch: fetching,
   });
-  const model: unknown = provider.evaluationModel('decision-1');
-  if (!isDecisionModel(model)) throw new TypeError('the provider made no decision model');
-  return model;
+  return decisionModelOf(provider.evaluationModel('decision-1'));
 }
 
 const QUESTIONS = {

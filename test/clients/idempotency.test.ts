@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { createTypeSafeAi } from '@ai-sdk/typesafe-ai';
+import { HTTPClient, OpenRouter } from '@openrouter/sdk';
 import { noul, TypeSafeClient } from '@typesafe-ai/sdk';
+import { experimental_decide } from 'ai';
 import OpenAI from 'openai';
 import { closeAudited, usageOf } from '../support/money.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService, type TestService } from '../support/service.ts';
-import type { WatchedFetch } from './support.ts';
+import { decisionModelOf, type WatchedFetch } from './support.ts';
 
-/** Neither SDK sends the header by itself; both send it again, as it was given, with each of their retries. */
+/** No SDK sends the header by itself; all send it again, as it was given, with each of their retries. */
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -28,46 +31,98 @@ function losingFetch(): WatchedFetch & { readonly replayed: (string | null)[] } 
       replayed.push(response.headers.get('idempotent-replayed'));
       if (statuses.length > 1) return response;
       await response.arrayBuffer();
-      throw new TypeError('fetch failed');
+      // As Node's own; the AI SDK retries none without a cause.
+      throw new TypeError('fetch failed', { cause: new Error('other side closed') });
     },
   };
 }
 
-const HEADERS = { 'Idempotency-Key': 'order-8812' };
+type Given = Pick<WatchedFetch, 'fetch'> & { readonly key: string };
+type Headers = Readonly<Record<string, string>>;
 
-test('a retry of @typesafe-ai/sdk after a lost answer gets that answer, and is charged once', async () => {
-  const account = await addAccount(service);
-  const network = losingFetch();
-  const client = new TypeSafeClient({
-    apiKey: account.key,
-    baseURL: service.server.address,
-    defaultModel: 'decision-1',
-    fetch: network.fetch,
-    logLevel: 'off',
-  });
-  const asked = { state: 'I was charged twice.', questions: { refund: noul('A refund?') } };
-  const { answers } = await client.systemOne(asked, { headers: HEADERS });
-  expect(answers.refund.type).toBe('noul');
-  expect(network).toMatchObject({ statuses: [200, 200], replayed: [null, 'true'] });
-  expect(await usageOf(service, account)).toHaveLength(1);
-});
+const STATE = 'I was charged twice.';
+const INSTRUCTIONS = 'Do they ask for money back?';
 
-test('a retry of openai after a lost answer gets that answer, and is charged once', async () => {
-  const account = await addAccount(service);
-  const network = losingFetch();
-  const client = new OpenAI({
-    apiKey: account.key,
-    baseURL: `${service.server.address}/v1`,
-    fetch: network.fetch,
-  });
-  await client.decisions.create(
+const openai = ({ key, fetch }: Given, options: OpenAI.RequestOptions) =>
+  new OpenAI({ apiKey: key, baseURL: `${service.server.address}/v1`, fetch }).decisions.create(
     {
       model: 'decision-1',
-      input: 'I was charged twice.',
-      questions: [{ type: 'predicate', name: 'refund', instructions: 'Do they ask for money back?' }],
+      input: STATE,
+      questions: [{ type: 'predicate', name: 'refund', instructions: INSTRUCTIONS }],
     },
-    { headers: HEADERS },
+    options,
   );
-  expect(network).toMatchObject({ statuses: [200, 200], replayed: [null, 'true'] });
-  expect(await usageOf(service, account)).toHaveLength(1);
-});
+
+/** Asks through each SDK, with these headers. */
+const SDKS: readonly (readonly [string, (given: Given, headers: Headers) => PromiseLike<unknown>])[] = [
+  ['openai', (given, headers) => openai(given, { headers })],
+  [
+    '@typesafe-ai/sdk',
+    ({ key, fetch }, headers) =>
+      new TypeSafeClient({
+        apiKey: key,
+        baseURL: service.server.address,
+        fetch,
+        logLevel: 'off',
+      }).systemOne({ state: STATE, questions: { refund: noul(INSTRUCTIONS) } }, { headers }),
+  ],
+  [
+    '@ai-sdk/typesafe-ai',
+    (given, headers) =>
+      experimental_decide({
+        model: decisionModelOf(
+          createTypeSafeAi({
+            apiKey: given.key,
+            baseURL: `${service.server.address}/v1`,
+            fetch: Object.assign(given.fetch, { preconnect: fetch.preconnect }),
+          }).evaluationModel('decision-1'),
+        ),
+        state: STATE,
+        questions: { refund: { type: 'boolean', instructions: INSTRUCTIONS } },
+        headers,
+      }),
+  ],
+  [
+    '@openrouter/sdk',
+    ({ key, fetch }, headers) =>
+      new OpenRouter({
+        apiKey: key,
+        serverURL: `${service.server.address}/v1`,
+        httpClient: new HTTPClient({ fetcher: fetch }),
+      }).systemOne.create(
+        {
+          decisionsRequest: {
+            model: 'decision-1',
+            state: STATE,
+            questions: { refund: { type: 'noul', instructions: INSTRUCTIONS } },
+          },
+        },
+        { headers },
+      ),
+  ],
+];
+
+test.each(SDKS)(
+  'a retry of %s after a lost answer gets that answer, and is charged once',
+  async (_, askBy) => {
+    const account = await addAccount(service);
+    const network = losingFetch();
+    await askBy({ ...network, key: account.key }, { 'Idempotency-Key': 'order-8812' });
+    expect(network).toMatchObject({ statuses: [200, 200], replayed: [null, 'true'] });
+    expect(await usageOf(service, account)).toHaveLength(1);
+  },
+);
+
+test.each([
+  ...SDKS,
+  ['openai with its own `idempotencyKey`', (given) => openai(given, { idempotencyKey: 'order-8812' })],
+] satisfies typeof SDKS)(
+  'without the header, a retry of %s is another request, and charged',
+  async (_, askBy) => {
+    const account = await addAccount(service);
+    const network = losingFetch();
+    await askBy({ ...network, key: account.key }, {});
+    expect(network).toMatchObject({ statuses: [200, 200], replayed: [null, null] });
+    expect(await usageOf(service, account)).toHaveLength(2);
+  },
+);

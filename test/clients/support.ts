@@ -1,4 +1,5 @@
 import { expect } from 'bun:test';
+import type { Experimental_DecisionModel } from 'ai';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { setTierSettings } from '../../src/accounts/organizations.ts';
 import { takeTableAway } from '../support/faults.ts';
@@ -48,4 +49,14 @@ export function withoutCatalog(service: TestService): WatchedFetch {
   return watchedFetch((status) => {
     if (status === 503) putBack();
   });
+}
+
+/** A provider's model as the AI SDK's own. Both packages declare its type, and disagree on optional properties only. */
+export function decisionModelOf(model: unknown): Experimental_DecisionModel {
+  if (!isDecisionModel(model)) throw new TypeError('the provider made no decision model');
+  return model;
+}
+
+function isDecisionModel(value: unknown): value is Experimental_DecisionModel {
+  return typeof value === 'object' && value !== null && 'doEvaluate' in value;
 }
