@@ -211,10 +211,13 @@ describe('client.decisions.create', () => {
     ];
     const error = await rejection(clientFor(account.key).decisions.create({ ...REQUEST, input }));
     if (!(error instanceof OpenAI.BadRequestError)) throw error;
-    expect({ code: error.code, param: error.param }).toEqual({
+    const { code, param, type, requestID } = error;
+    expect({ code, param, type }).toEqual({
       code: 'invalid_request',
       param: 'input[0].content[1]',
+      type: 'invalid_request_error',
     });
+    expect(requestID).toStartWith('req_');
     expect(error.message).toContain('This model reads text only');
     // As in the contract's shape, what the model rejects has a row.
     expect(await booksOf(service, account)).toEqual({ ...before, usage_rows: before.usage_rows + 1 });
@@ -233,4 +236,12 @@ test('its models list works', async () => {
   const ids: string[] = [];
   for await (const model of clientFor(key).models.list()) ids.push(model.id);
   expect(ids).toEqual(['decision-1']);
+});
+
+test('it finds a model by id or alias, and is told that there is no other', async () => {
+  const { models } = clientFor((await addAccount(service)).key);
+  for (const id of ['decision-1', 'jev-latest']) expect((await models.retrieve(id)).id).toBe('decision-1');
+  const error = await rejection(models.retrieve('typesafe/jev-latest'));
+  expect(error).toBeInstanceOf(OpenAI.NotFoundError);
+  expect(error).toMatchObject({ code: 'model_not_found', param: 'model' });
 });
