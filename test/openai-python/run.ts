@@ -11,7 +11,7 @@ import { addAccount, startTestService } from '../support/service.ts';
  * environment of its own in a temporary folder, and where that cannot be made the run is skipped.
  */
 
-const PACKAGES = ['openai==3.54.0'];
+const PACKAGES = ['openai==3.57.0'];
 
 async function run(directory: string): Promise<number> {
   const python = await installPythonProgram(directory, 'python', PACKAGES);
