@@ -161,6 +161,8 @@ export const organizations = pgTable(
     index('organizations_credit_alert')
       .on(table.credit_alert_micros)
       .where(sql`${table.credit_alert_micros} IS NOT NULL`),
+    index('organizations_created').on(table.created_at_ms, table.id),
+    index('organizations_paid').on(table.paid_micros).where(sql`${table.paid_micros} > 0`),
     check('organizations_tier', isTier(table.tier)),
     check('organizations_minimum_tier', sql`${table.minimum_tier} IS NULL OR ${isTier(table.minimum_tier)}`),
     check('organizations_held', sql`${table.held_micros} >= 0`),
@@ -199,6 +201,7 @@ export const projects = pgTable(
     created_at_ms: integer().notNull(),
   },
   (table) => [
+    index('projects_organization').on(table.organization_id),
     index('projects_limited')
       .on(table.spend_limit_micros)
       .where(sql`${table.spend_limit_micros} IS NOT NULL`),
@@ -258,6 +261,9 @@ export const apiKeys = pgTable(
   },
   (table) => [
     index('api_keys_project').on(table.project_id),
+    index('api_keys_limited')
+      .on(table.monthly_limit_micros)
+      .where(sql`${table.monthly_limit_micros} IS NOT NULL`),
     index('api_keys_expiry').on(table.expires_at_ms).where(sql`${table.revoked_at_ms} IS NULL`),
     uniqueIndex('api_keys_row').on(table.row_id),
   ],
@@ -702,6 +708,8 @@ export const paymentEvents = pgTable(
     primaryKey({ columns: [table.provider, table.event_id] }),
     index('payment_events_payment').on(table.provider, table.payment_external_id),
     index('payment_events_received').on(table.received_at_ms),
+    index('payment_events_outcome').on(table.outcome, table.received_at_ms),
+    index('payment_events_organization').on(table.organization_id),
     check('payment_events_kind', isOneOf(table.kind, PAYMENT_EVENT_KINDS)),
     check('payment_events_outcome', isOneOf(table.outcome, PAYMENT_EVENT_OUTCOMES)),
   ],
@@ -866,6 +874,7 @@ export const auditLogEntries = pgTable(
   },
   (table) => [
     index('trail_organization').on(table.organization_id, table.id),
+    index('trail_action').on(table.organization_id, table.action, table.id),
     check('trail_detail', sql`${table.detail}::json IS NOT NULL`),
   ],
 );

@@ -124,6 +124,11 @@ export class SqlAccountRecords implements AccountRecords {
       .orderBy(asc(organizations.created_at_ms), asc(organizations.id));
   }
 
+  async paidOrganizations(): Promise<Organization[]> {
+    // Written as in the partial index, so that SQLite uses it.
+    return await this.executor.select().from(organizations).where(sql`${organizations.paid_micros} > 0`);
+  }
+
   async searchOrganizations({
     id,
     text,

@@ -55,7 +55,10 @@ const ACTIVE_ROTATION = sql`EXISTS (SELECT 1 FROM api_keys AS active
   WHERE active.project_id = api_keys.project_id AND coalesce(active.first_key_id, active.id) = api_keys.id
     AND active.revoked_at_ms IS NULL)`;
 
-/** Alerts, and the facts that cause them. */
+/**
+ * Alerts, and the facts that cause them. The joins with months are cross joins, whose order SQLite keeps: what has a limit
+ * first, and not the months of all time.
+ */
 export class SqlAlertRecords implements AlertRecords {
   constructor(private readonly executor: Executor) {}
 
@@ -88,9 +91,10 @@ export class SqlAlertRecords implements AlertRecords {
         spent_micros: SPENT,
       })
       .from(projects)
-      .innerJoin(projectMonths, eq(projectMonths.project_id, projects.id))
+      .crossJoin(projectMonths)
       .where(
         and(
+          eq(projectMonths.project_id, projects.id),
           eq(projectMonths.month, month),
           isNull(projects.archived_at_ms),
           gt(projects.spend_limit_micros, 0),
@@ -117,13 +121,13 @@ export class SqlAlertRecords implements AlertRecords {
         spent_micros: projectMonths.spent_micros,
       })
       .from(apiKeys)
-      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
-      .innerJoin(
-        projectMonths,
-        and(eq(projectMonths.project_id, projects.id), eq(projectMonths.api_key_id, apiKeys.id)),
-      )
+      .crossJoin(projects)
+      .crossJoin(projectMonths)
       .where(
         and(
+          eq(projects.id, apiKeys.project_id),
+          eq(projectMonths.project_id, projects.id),
+          eq(projectMonths.api_key_id, apiKeys.id),
           eq(projectMonths.month, month),
           gt(apiKeys.monthly_limit_micros, 0),
           or(

@@ -1,4 +1,18 @@
-import { and, asc, desc, eq, exists, inArray, isNotNull, min, or, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  getTableColumns,
+  inArray,
+  isNotNull,
+  isNull,
+  min,
+  ne,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type {
   EventDecision,
   EventSubject,
@@ -134,22 +148,29 @@ export class SqlPaymentRecords implements PaymentRecords {
   }
 
   async eventsOf(organization_id: string, limit: number): Promise<KeptEvent[]> {
-    const itsPayment = this.executor
-      .select({ id: payments.id })
-      .from(payments)
-      .where(
-        and(
-          eq(payments.provider, paymentEvents.provider),
-          eq(payments.external_id, paymentEvents.payment_external_id),
-          eq(payments.organization_id, organization_id),
-        ),
-      );
-    return await this.executor
+    const newest = [desc(paymentEvents.received_at_ms), desc(paymentEvents.event_id)];
+    const own = await this.executor
       .select()
       .from(paymentEvents)
-      .where(or(eq(paymentEvents.organization_id, organization_id), exists(itsPayment)))
-      .orderBy(desc(paymentEvents.received_at_ms), desc(paymentEvents.event_id))
+      .where(eq(paymentEvents.organization_id, organization_id))
+      .orderBy(...newest)
       .limit(limit);
+    // A condition for both would read the events of everybody. SQLite keeps the order of a cross join.
+    const of_payments = await this.executor
+      .select(getTableColumns(paymentEvents))
+      .from(payments)
+      .crossJoin(paymentEvents)
+      .where(
+        and(
+          eq(payments.organization_id, organization_id),
+          eq(paymentEvents.provider, payments.provider),
+          eq(paymentEvents.payment_external_id, payments.external_id),
+          or(isNull(paymentEvents.organization_id), ne(paymentEvents.organization_id, organization_id)),
+        ),
+      )
+      .orderBy(...newest)
+      .limit(limit);
+    return [...own, ...of_payments].sort(byNewest).slice(0, limit);
   }
 
   countEvents(outcome: KeptOutcome): Promise<number> {
@@ -239,4 +260,8 @@ function about(provider: string, { kind, external_id, payment_external_id }: Eve
     eq(paymentEvents.external_id, external_id),
     eq(paymentEvents.kind, kind),
   );
+}
+
+function byNewest(left: KeptEvent, right: KeptEvent): number {
+  return right.received_at_ms - left.received_at_ms || (left.event_id < right.event_id ? 1 : -1);
 }

@@ -39,10 +39,13 @@ export async function recalculateTier(
   if (organization !== undefined) await recalculate(records, organization, reason, now_ms);
 }
 
-/** Raises every organization that has reached its next tier by time; for the start and an hourly job. */
+/**
+ * Raises every organization that has reached its next tier by time; for the start and an hourly job. Most organizations
+ * have never paid, and reading them all would stop the event loop.
+ */
 export function recalculateTiers(store: Store, now_ms: number): Promise<void> {
   return store.transaction(async (records) => {
-    for (const organization of await records.accounts.allOrganizations()) {
+    for (const organization of await records.accounts.paidOrganizations()) {
       await recalculate(records, organization, 'time', now_ms);
     }
   });

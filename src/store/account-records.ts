@@ -160,6 +160,8 @@ export interface AccountRecords {
 
   findOrganization(organization_id: string): Promise<Organization | undefined>;
   allOrganizations(): Promise<Organization[]>;
+  /** Returns the organizations with payments that were not refunded, in any order. */
+  paidOrganizations(): Promise<Organization[]>;
   searchOrganizations(search: OrganizationSearch): Promise<FoundOrganization[]>;
   /** Returns the personal organization of a user. */
   findPersonalOrganization(user_id: string): Promise<Organization | undefined>;

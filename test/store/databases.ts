@@ -45,6 +45,10 @@ export interface PlannedStatement {
   readonly statement: string;
   /** The tables that are read from one end to the other. */
   readonly scanned: readonly string[];
+  /** The indexes by which rows are found. */
+  readonly indexes: readonly string[];
+  /** True if all rows that are found are sorted before the first is given. */
+  readonly sorts: boolean;
 }
 
 /** A logger of drizzle that keeps what it is told. */
@@ -53,9 +57,13 @@ function statementLogger() {
   return { logged, logQuery: (query: string, params: unknown[]) => void logged.push({ query, params }) };
 }
 
-/** The tables that a plan scans, by the words with which it says so. */
-function tablesIn(plan: readonly string[], scan: RegExp): string[] {
-  return plan.flatMap((line) => scan.exec(line)?.[1] ?? []);
+/** The tables or indexes that a plan names after certain words. */
+function namesIn(plan: readonly string[], words: RegExp): string[] {
+  return plan.flatMap((line) => words.exec(line)?.[1] ?? []);
+}
+
+function tells(plan: readonly string[], words: RegExp): boolean {
+  return plan.some((line) => words.test(line));
 }
 
 interface Database {
@@ -95,7 +103,13 @@ function openSqlite(): Promise<OpenDatabase> {
       return statements.map((statement) => {
         const explained = db.$client.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${statement}`);
         const plan = explained.all().map(({ detail }) => detail);
-        return { statement, scanned: tablesIn(plan, /^SCAN (\w+)/) };
+        // SQLite calls the scan for a minimum or maximum a search, but names no index.
+        return {
+          statement,
+          scanned: namesIn(plan, /^(?:SCAN|SEARCH(?= \w+$)) (\w+)/),
+          indexes: namesIn(plan, /USING (?:COVERING )?INDEX (\w+)/),
+          sorts: tells(plan, /ORDER BY$/),
+        };
       });
     },
     everything: () => Promise.try(() => everythingInSqlite(db)),
@@ -134,7 +148,12 @@ async function openPostgres(): Promise<OpenDatabase> {
       for (const { query, params } of logger.logged) {
         const lines = await db.$client.unsafe<{ 'QUERY PLAN': string }[]>(`EXPLAIN ${query}`, params);
         const plan = lines.map((line) => line['QUERY PLAN']);
-        plans.push({ statement: query, scanned: tablesIn(plan, /Seq Scan on (\w+)/) });
+        plans.push({
+          statement: query,
+          scanned: namesIn(plan, /Seq Scan on (\w+)/),
+          indexes: namesIn(plan, /Index.*? (?:using|on) (\w+)/),
+          sorts: tells(plan, /Sort Key/),
+        });
       }
       return plans;
     },

@@ -31,6 +31,14 @@ const FILLED = [
       created_at_ms)
     SELECT 'refund_of_' || id, organization_id, provider, 'adj_' || id, 'refund', 1000000, status, id, created_at_ms
     FROM payments`,
+  many(
+    'trail_entries (organization_id, action, object_kind, detail, created_at_ms)',
+    "'org_7', 'key.create', 'key', '{}', i",
+  ),
+  many(
+    'payment_events (provider, event_id, type, kind, external_id, payment_external_id, organization_id, outcome, received_at_ms, decided_at_ms)',
+    "'paddle', 'evt_' || i, 'transaction.completed', 'completed', 'txn_' || i, 'txn_' || i, 'org_' || i, 'applied', i, i",
+  ),
 ];
 
 const READS: readonly (readonly [name: string, read: (store: Store) => Promise<unknown>])[] = [
@@ -41,7 +49,27 @@ const READS: readonly (readonly [name: string, read: (store: Store) => Promise<u
     'the projects that a user can see',
     ({ accounts }) => accounts.listProjects({ member_user_id: 'user_7', archived: false, month: '2026-01' }),
   ],
+  [
+    'the archived projects of an organization',
+    ({ accounts }) => accounts.listProjects({ organization_id: 'org_7', archived: true, month: '2026-01' }),
+  ],
+  [
+    'the keys of an organization',
+    ({ keys }) => keys.listKeys({ organization_id: 'org_7', revoked: false, month: '2026-01' }),
+  ],
+  ['the revoked keys of an organization', ({ keys }) => keys.revokedKeysOf('org_7', null, 100, '2026-01')],
+  ['how many keys an organization has', ({ keys }) => keys.countActive('org_7')],
+  ['when an organization made its first key', ({ keys }) => keys.firstCreated_ms('org_7')],
+  [
+    'an organization, for the operator',
+    ({ accounts }) => accounts.searchOrganizations({ ...SEARCHED, id: 'org_7' }),
+  ],
+  ['the organizations that time may raise', ({ accounts }) => accounts.paidOrganizations()],
+  ['the events that wait for the operator', ({ payments }) => payments.listEvents(100, 'unresolved')],
+  ['how many events wait for the operator', ({ payments }) => payments.countEvents('unresolved')],
 ];
+
+const SEARCHED = { text: '', after: null, limit: 50 } as const;
 
 describe.each(DATABASES)('$name finds by an index', ({ open }) => {
   let database: OpenDatabase;
@@ -56,5 +84,35 @@ describe.each(DATABASES)('$name finds by an index', ({ open }) => {
     const plans = await database.plansOf(read);
     expect(plans).toHaveLength(1);
     expect(plans.filter(({ scanned }) => scanned.length > 0)).toEqual([]);
+  });
+
+  test('the events of an organization, and those of its payments', async () => {
+    const plans = await database.plansOf(({ payments }) => payments.eventsOf('org_7', 20));
+    expect(plans).toHaveLength(2);
+    expect(plans.flatMap(({ scanned }) => scanned)).toEqual([]);
+  });
+
+  test('the acts of one kind of an organization, and not all of its acts', async () => {
+    const [plan] = await database.plansOf(({ audit_log }) =>
+      audit_log.listEntries({ organization_id: 'org_7', before_id: null, action: 'key.rotate', limit: 50 }),
+    );
+    expect(plan?.indexes).toContain('trail_action');
+    expect(plan?.sorts).toBe(false);
+  });
+
+  test('what the newest organizations have, without the others', async () => {
+    const [plan] = await database.plansOf(({ accounts }) => accounts.searchOrganizations(SEARCHED));
+    expect(plan?.sorts).toBe(false);
+    expect(plan?.scanned.filter((table) => table !== 'organizations')).toEqual([]);
+  });
+
+  test('the months of what has a spend limit, and not those of all time', async () => {
+    const plans = await database.plansOf(async ({ alerts }) => {
+      await alerts.projectSpending('2026-01', 80, []);
+      await alerts.keySpending('2026-01', 80, []);
+    });
+    expect(plans).toHaveLength(2);
+    expect(plans.flatMap(({ scanned }) => scanned)).not.toContain('project_months');
+    expect(plans.flatMap(({ scanned }) => scanned)).not.toContain('api_keys');
   });
 });
