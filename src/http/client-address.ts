@@ -4,6 +4,9 @@ import { isIP, isIPv4 } from 'node:net';
 const NETWORK_GROUPS = 4;
 const GROUPS = 8;
 
+/** An IPv4 address with a port, or an IPv6 address in brackets, as some proxies write them into their header. */
+const WITH_PORT = /^(?:\[(?<six>[^\]]*)\]|(?<four>[^:]*))(?::\d+)?$/;
+
 /**
  * Returns the address that a client counts by: an IPv4 address, or the /64 network of an IPv6 address, in one
  * spelling. `forwarded` is the header in which our own proxy names the client. Its last address counts,
@@ -12,7 +15,8 @@ const GROUPS = 8;
  */
 export function clientAddress(forwarded: string | null, peer_address: string | null): string {
   const last = forwarded?.split(',').at(-1)?.trim() ?? '';
-  return network(last) ?? network(peer_address ?? '') ?? '';
+  const { six, four } = WITH_PORT.exec(last)?.groups ?? {};
+  return network(six ?? four ?? last) ?? network(peer_address ?? '') ?? '';
 }
 
 function network(address: string): string | null {

@@ -30,8 +30,25 @@ describe('with the header of a proxy', () => {
     expect(clientAddress('2001:db8:a:b::1', '192.0.2.7')).toBe('2001:db8:a:b::/64');
   });
 
+  test('a port beside the address does not count, nor do the brackets of IPv6', () => {
+    for (const port of ['', ':0', ':47011']) {
+      expect(clientAddress(`10.0.0.1, 203.0.113.9${port}`, '192.0.2.7')).toBe('203.0.113.9');
+      expect(clientAddress(`[2001:db8:a:b::1]${port}`, '192.0.2.7')).toBe('2001:db8:a:b::/64');
+      expect(clientAddress(`[fe80::1%eth0]${port}`, '192.0.2.7')).toBe('fe80:0:0:0::/64');
+    }
+  });
+
   test('without the header, or with no address in it, the connection counts', () => {
-    for (const forwarded of [null, '', 'unknown', '203.0.113.9, _hidden']) {
+    for (const forwarded of [
+      null,
+      '',
+      'unknown',
+      '203.0.113.9, _hidden',
+      '[203.0.113.9:1',
+      '1.2.3.4:x',
+      '[]',
+      ':1',
+    ]) {
       expect(clientAddress(forwarded, '192.0.2.7')).toBe('192.0.2.7');
     }
   });
