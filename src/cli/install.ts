@@ -163,6 +163,7 @@ function deployments(
       is_wanted: caddy,
       text: () => textOf('Caddyfile', places),
       next: [
+        'let "caddy version" say 2.7 or later: an older one refuses this file, and would damage batches',
         `install -m 644 ${written('Caddyfile')} /etc/caddy/Caddyfile && systemctl reload caddy`,
         // In this file, because commands read it too: "tds user reset" prints a link to that address.
         `let the service know of the proxy, under [server] in ${SETTINGS_FILE}, and start it again:`,

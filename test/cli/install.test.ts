@@ -172,6 +172,10 @@ test('tds install --caddy writes a proxy for the domain, in front of the port', 
   expect(text).toContain('\nd.example.com {\n');
   expect(text).toContain('\treverse_proxy 127.0.0.1:9000 {\n');
   expect(text).toContain('header_up X-Forwarded-For {remote_host}');
+  // Without it Caddy drops bytes of a batch over HTTP/1.1. An older Caddy refuses the file instead.
+  expect(text).toContain('\n{\n\tservers {\n');
+  expect(text).toContain('\n\t\tenable_full_duplex\n');
+  expect(stdout).toContain('let "caddy version" say 2.7 or later');
   expect(text).not.toContain('{{');
 });
 
