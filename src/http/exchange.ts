@@ -51,7 +51,7 @@ const METHODS_WITHOUT_BODY: readonly (string | undefined)[] = ['GET', 'HEAD'];
 const STATUSES_WITHOUT_LENGTH: readonly number[] = [204, 304];
 
 /** Returns true if the head of a request announces a body. */
-function hasBody({ headers }: IncomingMessage): boolean {
+export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
@@ -136,12 +136,14 @@ function bodyStream(
   );
 }
 
-/** Events of a client that reads its response. */
-export interface ReadingEvents {
+/** Events of a response that is written. */
+export interface WritingEvents {
   /** A piece waits to be read. */
   readonly onUnread: () => void;
   /** The client has read all that was written. */
   readonly onTaken: () => void;
+  /** Called when all but the end is written, which waits for it; null to end at once. */
+  readonly beforeEnd: (() => Promise<void>) | null;
 }
 
 /**
@@ -152,7 +154,7 @@ export interface ReadingEvents {
 export async function writeResponse(
   response: Response,
   reply: ServerResponse,
-  events: ReadingEvents,
+  events: WritingEvents,
 ): Promise<void> {
   const { headers } = response;
   const is_chunked = headers.has('transfer-encoding');
@@ -181,14 +183,18 @@ export async function writeResponse(
     if (is_chunked) reply.flushHeaders();
     await writePieces(response.body, reply, events);
   }
-  if (body === null) reply.end();
+  if (events.beforeEnd !== null) {
+    if (body !== null) reply.write(body);
+    await events.beforeEnd();
+    reply.end();
+  } else if (body === null) reply.end();
   else reply.end(body);
 }
 
 async function writePieces(
   body: ReadableStream<Uint8Array>,
   reply: ServerResponse,
-  { onUnread, onTaken }: ReadingEvents,
+  { onUnread, onTaken }: WritingEvents,
 ): Promise<void> {
   onTaken();
   for await (const piece of body) {

@@ -2,7 +2,7 @@ import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node
 import { ServiceStopped } from '../errors/abort-reasons.ts';
 import { ERRORS, overloaded, Refusal } from '../errors/errors.ts';
 import type { Connection, Connections } from './connections.ts';
-import { type Exchange, isAmbiguous, webRequest, writeResponse } from './exchange.ts';
+import { type Exchange, hasBody, isAmbiguous, webRequest, writeResponse } from './exchange.ts';
 import type { OnKnown, RequestHandler } from './request-handler.ts';
 import type { RequestsByClient } from './requests-by-client.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
@@ -123,7 +123,8 @@ export class RequestAnswerer {
             },
           )
         : handler.refuse(refusal, client);
-    if (this.#ends_connections || endsConnection(response, message, connection)) {
+    const is_shared = clients !== null && isUnfinished(message);
+    if (this.#ends_connections || is_shared || endsConnection(response, message, connection)) {
       reply.shouldKeepAlive = false;
     }
     await writeResponse(response, reply, {
@@ -136,6 +137,7 @@ export class RequestAnswerer {
         connection.unread_since_ms = null;
         connections.work(connection);
       },
+      beforeEnd: is_shared ? () => restIsDiscarded(message) : null,
     }).catch((error: unknown) => {
       handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
       message.socket.destroy();
@@ -213,6 +215,28 @@ export async function respond(
 function endsConnection({ status }: Response, message: IncomingMessage, { is_known }: Connection): boolean {
   if (status === ERRORS.request_timeout.status) return true;
   return status === ERRORS.overloaded.status && !message.complete && !is_known;
+}
+
+/**
+ * Returns true while the rest of a request is still to come. A proxy such as HAProxy 2.6 may give the rest up and send
+ * another client's request, which would be read as that rest.
+ */
+function isUnfinished(message: IncomingMessage): boolean {
+  return hasBody(message) && !message.complete;
+}
+
+/**
+ * Discards the rest of a body before its connection is closed: unread bytes would make the close a reset, and proxies
+ * answer that with 502. Resolves when all of it came, the client is gone, or after the time for it.
+ */
+async function restIsDiscarded(message: IncomingMessage): Promise<void> {
+  if (message.complete) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const late = setTimeout(resolve, LAST_READ_MS);
+  late.unref();
+  message.once('end', resolve).once('close', resolve).resume();
+  await promise;
+  clearTimeout(late);
 }
 
 /**

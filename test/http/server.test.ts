@@ -242,6 +242,46 @@ describe('after a body that is too large the connection takes the next request',
   });
 });
 
+describe('behind a proxy a request that is answered before its end', () => {
+  const proxied = { client_address_header: 'X-Forwarded-For' };
+  const head = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\n\r\nfirst';
+
+  test('is the last one of its connection: the rest may be the request of another client', async () => {
+    const client = new RawClient(await start(unauthorized, proxied)).send(head);
+    await client.responses(1);
+    expect(parseRaw(client.received)).toMatchObject({
+      status: 401,
+      headers: { connection: 'close' },
+      body: 'no',
+    });
+    client.send(GET).send(GET);
+    await client.closed;
+    expect(client.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
+  });
+
+  test('has its connection closed only when its rest was read, because a reset would take the answer', async () => {
+    const half = 'x'.repeat(BODY_BYTES_MAX);
+    const client = new RawClient(await start(unauthorized, proxied));
+    const failures: Error[] = [];
+    client.socket.on('error', (error) => failures.push(error));
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${2 * half.length}\r\n\r\n${half}`);
+    await client.responses(1);
+    client.send(half);
+    await client.closed;
+    expect(failures).toEqual([]);
+    expect(parseRaw(client.received)).toMatchObject({ status: 401, body: 'no' });
+  });
+
+  test('keeps its connection where its end had come', async () => {
+    const whole: Handle = async (request) => new Response(await request.text());
+    const client = new RawClient(await start(whole, proxied)).send(head).send('x'.repeat(35));
+    await client.responses(1);
+    client.send(GET);
+    await client.responses(2);
+    expect(client.received).not.toMatch(/connection: close/i);
+  });
+});
+
 describe('a body that is sent in chunks', () => {
   const CHUNKED = { 'transfer-encoding': 'chunked' };
   const streamed: Handle = () => new Response(new Blob(['first,', 'second']).stream(), { headers: CHUNKED });
