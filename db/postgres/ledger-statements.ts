@@ -276,6 +276,7 @@ interface MonthRow extends CountedMonth {
 /** The columns of a hold's entry. */
 export interface HoldRow {
   readonly id: string;
+  readonly request_id: string;
   readonly organization_id: string;
   readonly project_id: string;
   readonly month: string;
@@ -283,7 +284,6 @@ export interface HoldRow {
   readonly held_delta_micros: string;
 }
 interface HoldEntryRow extends HoldRow {
-  readonly request_id: string;
   readonly ended_by: string | null;
 }
 
@@ -329,9 +329,10 @@ function entryOf(row: HoldEntryRow): HoldEntry {
 
 /** Returns the hold of an entry. */
 export function holdOf(row: HoldRow): Hold {
-  const { id, organization_id, project_id, month, api_key_id, held_delta_micros } = row;
+  const { id, request_id, organization_id, project_id, month, api_key_id, held_delta_micros } = row;
   return {
     entry_id: Number(id),
+    request_id,
     organization_id,
     project_id,
     month,

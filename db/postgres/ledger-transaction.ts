@@ -77,7 +77,7 @@ function writtenOf(outcome: Outcome, entries: ReadonlyMap<string | null, number>
   const { request, month } = outcome;
   const entry_id = entries.get(request.request_id);
   if (entry_id === undefined) throw new Error(`the hold of ${request.request_id} was not inserted`);
-  const { organization_id, project_id, amount_micros, api_key_id = null } = request;
-  const hold = { entry_id, organization_id, project_id, amount_micros, month, api_key_id };
+  const { request_id, organization_id, project_id, amount_micros, api_key_id = null } = request;
+  const hold = { entry_id, request_id, organization_id, project_id, amount_micros, month, api_key_id };
   return { kind: 'held', result: { held: true, hold } };
 }

@@ -206,7 +206,7 @@ class Batch {
         return placed !== undefined && this.#isOpen(placed) ? held(placed) : this.#hold(write.request);
       }
       case 'charge': {
-        const entry = this.#ledger.holds.get(write.hold.entry_id);
+        const entry = this.#entryOf(write.hold);
         if (is_doubtful && entry?.ended_by === 'charge') return ENDED;
         if (entry === undefined || !this.#isOpen(entry)) return notOpen(write.hold);
         this.#charge(entry, write.cost_micros, write.at_ms);
@@ -215,7 +215,7 @@ class Batch {
         return ENDED;
       }
       case 'release': {
-        const entry = this.#ledger.holds.get(write.hold.entry_id);
+        const entry = this.#entryOf(write.hold);
         if (entry === undefined || !this.#isOpen(entry)) return notOpen(write.hold);
         if (write.usage !== null) this.#usage.push(write.usage);
         return this.#free(entry);
@@ -356,12 +356,18 @@ class Batch {
     return ENDED;
   }
 
+  /** Returns the stored entry of the hold. After a restore, its number can be another request's. */
+  #entryOf({ entry_id, request_id }: Hold): HoldEntry | undefined {
+    const entry = this.#ledger.holds.get(entry_id);
+    return entry?.request_id === request_id ? entry : undefined;
+  }
+
   #isOpen(entry: HoldEntry): boolean {
     return entry.ended_by === null && !this.#ended.has(entry.entry_id);
   }
 
   #move(
-    { organization_id, project_id, month, api_key_id }: Omit<Hold, 'entry_id' | 'amount_micros'>,
+    { organization_id, project_id, month, api_key_id }: Pick<Hold, 'organization_id' | 'project_id' | 'month' | 'api_key_id'>,
     cost_micros: number,
     held_micros: number,
     open_holds: number,

@@ -60,8 +60,8 @@ const REGISTERED = `
 /** Newest first, limited by the number of open holds, so that old history is not read. */
 const OPEN_HOLDS = `
   SELECT open.* FROM (
-    SELECT held.id, held.organization_id, held.project_id, held.month, held.api_key_id, held.held_delta_micros,
-      held.process_id
+    SELECT held.id, held.request_id, held.organization_id, held.project_id, held.month, held.api_key_id,
+      held.held_delta_micros, held.process_id
     FROM ledger_entries AS held
     WHERE held.kind = 'hold'
       AND NOT EXISTS (SELECT FROM ledger_entries AS ended WHERE ended.hold_entry_id = held.id)

@@ -29,13 +29,13 @@ export class SqliteLedger {
   hold(request: HoldRequest, process_id: string): HoldResult {
     requireMicros(request.amount_micros, 0);
     const month = monthOf(request.at_ms);
-    const { organization_id, project_id, amount_micros, api_key_id = null } = request;
+    const { request_id, organization_id, project_id, amount_micros, api_key_id = null } = request;
     const asked = { ...request, api_key_id, month, process_id };
     const entry = this.#statements.insertHold.get(asked);
     if (entry === undefined) return { held: false, ...this.#refusal(asked) };
     this.#statements.reserveCredit.run(asked);
     this.#statements.reserveMonth.run(asked);
-    const hold = { entry_id: entry.id, organization_id, project_id, amount_micros, month, api_key_id };
+    const hold = { entry_id: entry.id, request_id, organization_id, project_id, amount_micros, month, api_key_id };
     return { held: true, hold };
   }
 

@@ -54,8 +54,8 @@ interface UnwrittenRelease {
 export abstract class DurableBooks implements Books {
   abstract readonly shares_commits: boolean;
   /** The time of each open hold, oldest first, except for those that overtook others in a commit. */
-  readonly #open = new Map<number, number>();
-  readonly #unwritten = new Map<number, UnwrittenRelease>();
+  readonly #open = new Map<string, number>();
+  readonly #unwritten = new Map<string, UnwrittenRelease>();
   readonly #in_flight = new Set<Promise<unknown>>();
   #retry_delay_ms = FIRST_RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -72,7 +72,7 @@ export abstract class DurableBooks implements Books {
 
   async hold(request: HoldRequest): Promise<HoldResult> {
     const result = await this.writer.hold(request);
-    if (result.held) this.#open.set(result.hold.entry_id, request.at_ms);
+    if (result.held) this.#open.set(keyOf(result.hold), request.at_ms);
     return result;
   }
 
@@ -120,17 +120,17 @@ export abstract class DurableBooks implements Books {
 
   async #charge(charge: ChargeRequest, usage_if_not_charged: UsageRow): Promise<void> {
     const { hold } = charge;
-    if (this.#unwritten.has(hold.entry_id)) throw new HoldNotOpen(`hold ${hold.entry_id} is being released`);
+    if (this.#unwritten.has(keyOf(hold))) throw new HoldNotOpen(`hold ${hold.entry_id} is being released`);
     try {
       await this.writer.charge(charge);
-      this.#open.delete(hold.entry_id);
+      this.#open.delete(keyOf(hold));
     } catch (error) {
       if (error instanceof HoldNotOpen) {
-        this.#open.delete(hold.entry_id);
+        this.#open.delete(keyOf(hold));
         throw error;
       }
       if (this.writer.isCharged(hold)) {
-        this.#open.delete(hold.entry_id);
+        this.#open.delete(keyOf(hold));
         this.events.onProblem('charge', error);
         return;
       }
@@ -141,7 +141,7 @@ export abstract class DurableBooks implements Books {
   }
 
   async #release(hold: Hold, usage: UsageRow | null): Promise<void> {
-    if (this.#unwritten.has(hold.entry_id)) return;
+    if (this.#unwritten.has(keyOf(hold))) return;
     const failure = await this.#writeRelease(hold, usage);
     if (failure !== null) this.#releaseLater(hold, usage, failure.error);
   }
@@ -150,11 +150,11 @@ export abstract class DurableBooks implements Books {
   async #writeRelease(hold: Hold, usage: UsageRow | null): Promise<{ readonly error: unknown } | null> {
     try {
       await this.writer.release(hold, usage);
-      this.#open.delete(hold.entry_id);
+      this.#open.delete(keyOf(hold));
       return null;
     } catch (error) {
       if (error instanceof HoldNotOpen) {
-        this.#open.delete(hold.entry_id);
+        this.#open.delete(keyOf(hold));
         return null;
       }
       if (this.writer.isStorageFailure(error) || usage === null) return { error };
@@ -164,8 +164,8 @@ export abstract class DurableBooks implements Books {
   }
 
   #releaseLater(hold: Hold, usage: UsageRow | null, error: unknown): void {
-    if (!this.#unwritten.has(hold.entry_id)) {
-      this.#unwritten.set(hold.entry_id, { hold, usage });
+    if (!this.#unwritten.has(keyOf(hold))) {
+      this.#unwritten.set(keyOf(hold), { hold, usage });
       this.#waited += 1;
       this.events.onProblem('release', error);
     }
@@ -190,7 +190,7 @@ export abstract class DurableBooks implements Books {
     const releases = [...this.#unwritten.values()];
     await Promise.all(
       releases.map(async ({ hold, usage }) => {
-        if ((await this.#writeRelease(hold, usage)) === null) this.#unwritten.delete(hold.entry_id);
+        if ((await this.#writeRelease(hold, usage)) === null) this.#unwritten.delete(keyOf(hold));
       }),
     );
     if (this.#unwritten.size > 0) return;
@@ -204,6 +204,11 @@ export abstract class DurableBooks implements Books {
     this.#in_flight.add(settled);
     return end;
   }
+}
+
+/** Returns a text that is the hold's alone. After a restore, its number can be another request's. */
+function keyOf({ entry_id, request_id }: Hold): string {
+  return `${entry_id} ${request_id}`;
 }
 
 function nothing(): void {

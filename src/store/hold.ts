@@ -18,6 +18,11 @@ export interface HoldRequest {
 /** Credit that is reserved until it is charged or released. */
 export interface Hold {
   readonly entry_id: number;
+  /**
+   * The request that it was placed for. The number alone does not name a hold: a database that was restored, or a
+   * standby without the last commits, gives it to another request.
+   */
+  readonly request_id: string;
   readonly organization_id: string;
   readonly project_id: string;
   readonly amount_micros: number;

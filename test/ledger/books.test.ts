@@ -237,7 +237,7 @@ test('a release waits for a lock of another process however many writes do', asy
 
 describe('the books on a writer that', () => {
   const account = { organization_id: 'org_1', project_id: 'proj_1', api_key_id: 'key_1' };
-  const hold = { ...account, entry_id: 1, amount_micros: HELD_MICROS, month: '2026-05' };
+  const hold = { ...account, entry_id: 1, request_id: 'req_1', amount_micros: HELD_MICROS, month: '2026-05' };
   const usage = (status: number) => usageOf(account, 'req_1', NOW_MS, status, 0);
 
   class WriterBooks extends DurableBooks {

@@ -5,7 +5,9 @@ import { sqlState } from '../../db/postgres/errors.ts';
 import { LedgerUnavailable } from '../../db/postgres/ledger-batches.ts';
 import { writeLedger } from '../../db/postgres/ledger-transaction.ts';
 import { ledgerEntries } from '../../db/postgres/schema.ts';
+import { HoldNotOpen } from '../../src/ledger/errors.ts';
 import { causesOf } from '../../src/problems/causes.ts';
+import type { Hold } from '../../src/store/hold.ts';
 import { type Account, usageOf } from '../ledger/support.ts';
 import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
@@ -122,6 +124,50 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       await node.books.charge(held.result.hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
       node.told.charge('req_1');
       await expectExact(observer, [account], [node.told]);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test.each([
+    ['the same organization', 0],
+    ['another organization', 1],
+  ])(
+    'charge nobody for the hold of a request of %s, to which a restored database gave its number',
+    async (_, owner) => {
+      await using database = await takeDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, 2);
+      await using node = await LedgerNode.start(database.url, 'proc_1');
+      const at_ms = Date.now();
+      const place = async (request_id: string, number: number) => {
+        const { organization_id, project_id } = accountNumber(number);
+        const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
+        const result = await node.books.hold(asked);
+        if (!result.held) throw new Error('no hold', { cause: result });
+        return result.hold;
+      };
+      const charge = (hold: Hold, number: number) => {
+        const usage = (status: number, cost_micros: number) =>
+          usageOf(accountNumber(number), hold.request_id, at_ms, status, cost_micros);
+        return node.books.charge(hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
+      };
+      const lost = await place('req_lost', 0);
+      // The state before that hold, as of a backup, or of a standby that lagged behind.
+      for (const statement of [
+        `DELETE FROM ledger_entries WHERE id = ${lost.entry_id}`,
+        `ALTER TABLE ledger_entries ALTER COLUMN id RESTART WITH ${lost.entry_id}`,
+        'UPDATE organizations SET held_micros = 0, open_holds = 0',
+        'DELETE FROM project_months',
+      ])
+        await observer.db.execute(statement);
+      const other = await place('req_other', owner);
+      expect(other.entry_id).toBe(lost.entry_id);
+      expect(await rejection(charge(lost, 0))).toBeInstanceOf(HoldNotOpen);
+      await node.books.release(lost, null);
+      expect(node.books.open.holds).toBe(1);
+      await charge(other, owner);
+      node.told.charge('req_other');
+      await expectExact(observer, accounts, [node.told]);
     },
     TEST_TIMEOUT_MS,
   );
