@@ -28,7 +28,8 @@ export interface PgOptions {
   /** The largest number of connections in the pool. */
   readonly connections?: number;
   /**
-   * The limits of statements and transactions. By default there are none, because commands and audits may take long.
+   * The limits of statements and transactions. By default there are none, whatever the server's configuration says,
+   * because commands, audits and updates may take long.
    */
   readonly bounds?: ClientBounds;
   /** The connections' name in `pg_stat_activity`. */
@@ -67,6 +68,8 @@ const SESSION_SETTINGS = {
   lock_timeout: '10s',
   // This is shorter than others wait for the locks of a paused process.
   idle_in_transaction_session_timeout: '5s',
+  // A connection of the pool may be idle, and its next statement must not fail for it.
+  idle_session_timeout: 0,
   // The server notices a cut network within about 15 s, and frees the locks.
   tcp_keepalives_idle: 5,
   tcp_keepalives_interval: 3,
@@ -108,7 +111,7 @@ async function openPool(url: string, options: PgOptions): Promise<PgConnection> 
         application_name: options.application_name ?? 'tds',
         ...(accepted === undefined ? {} : { synchronous_commit: accepted }),
         // The server's timeout leaves the connection usable. Ours is for a server that does not answer.
-        ...(bounds === undefined ? {} : { statement_timeout: bounds.statement_ms }),
+        statement_timeout: bounds?.statement_ms ?? 0,
         ...SESSION_SETTINGS,
       },
     });

@@ -12,9 +12,13 @@ import {
 import type { Executor } from './connection.ts';
 import { MIGRATION_LOCK } from './locks.ts';
 
-/** Returns the migrations of this program, oldest first. */
+/** The files name the schema of referenced tables, and no other. */
+const DEFAULT_SCHEMA = '"public".';
+
+/** Returns the migrations of this program, oldest first. All tables are in the first schema of the search path. */
 export function knownMigrations(): Migrations {
-  return readMigrationFiles({ migrationsFolder: projectFile('db/postgres/migrations') });
+  const files = readMigrationFiles({ migrationsFolder: projectFile('db/postgres/migrations') });
+  return files.map((file) => ({ ...file, sql: file.sql.map((one) => one.replaceAll(DEFAULT_SCHEMA, '')) }));
 }
 
 /**

@@ -123,6 +123,23 @@ describe.skipIf(isPostgresMissing())('the schema of PostgreSQL', () => {
     expect(await schemaState(db, migrations(1))).toBe('current');
   });
 
+  test('is made and brought up to date in the first schema of the search path, however short statements may take', async () => {
+    await using database = await testDatabase({ empty: true });
+    const { db: first } = await database.connect({ connections: 1 });
+    await first.execute(sql`CREATE SCHEMA own`);
+    await first.execute(sql.raw(`ALTER DATABASE ${database.name} SET search_path = own`));
+    await first.execute(sql.raw(`ALTER DATABASE ${database.name} SET statement_timeout = '1ms'`));
+    await database.disconnect();
+    const { db } = await database.connect({ connections: 1 });
+    await bringUpToDate(db, knownMigrations().slice(0, 1));
+    for (const row of OLD_ROWS) await db.execute(sql.raw(row));
+    expect(await bringUpToDate(db)).toBe('older');
+    expect(await schemaState(db)).toBe('current');
+    expect(await runAudit(db)).toMatchObject({ ok: true, open_holds: 1 });
+    const schemas = sql`SELECT DISTINCT schemaname AS name FROM pg_tables WHERE tablename IN ('users', 'alerts')`;
+    expect([...(await db.execute(schemas))]).toEqual([{ name: 'own' }]);
+  });
+
   test.each(knownMigrations().map((_, index) => index + 1))(
     'with the first %d migrations is brought up to date with its books, months and open holds',
     async (count) => {
