@@ -81,8 +81,8 @@ const SESSION_SETTINGS = {
  * broken connections. A long query belongs in a transaction, which has its own connection. In the pool, other
  * statements would wait behind it.
  *
- * Throws the client's errors (`describePostgresError` explains them), `AddressRefused`, and `SettingRefused` if the
- * server could lose acknowledged commits.
+ * Throws the client's errors (`describePostgresError` explains them), `AddressRefused`, also if the address is that of a
+ * pooler without our settings, and `SettingRefused` if the server could lose acknowledged commits.
  */
 export async function connectPostgres(url: string, options: PgOptions = {}): Promise<PgConnection> {
   if (!isPostgresAddress(url)) throw new AddressRefused('not an address of PostgreSQL');
@@ -170,10 +170,13 @@ function hasAuthority({ href, protocol }: URL): boolean {
 /** Resolves with the `synchronous_commit` of the client's sessions. */
 async function requireSettings(client: SQL): Promise<string> {
   const [settings] = await client<
-    { fsync: string; synchronous_commit: string; encoding: string }[]
+    { fsync: string; synchronous_commit: string; encoding: string; lock_timeout: string }[]
   >`SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
-    current_setting('server_encoding') AS encoding`;
+    current_setting('server_encoding') AS encoding, current_setting('lock_timeout') AS lock_timeout`;
   if (settings === undefined) throw new SettingRefused('the server does not say how it is set');
+  // Such as PgBouncer's, with `ignore_startup_parameters`. It also shares sessions, and so the nodes' locks.
+  if (settings.lock_timeout !== SESSION_SETTINGS.lock_timeout)
+    throw new AddressRefused('that of a pooler which drops the settings of sessions');
   if (settings.fsync !== 'on') throw new SettingRefused(`the server has fsync = ${settings.fsync}, not on`);
   // With `local`, commits are acknowledged before a synchronous standby has them, and are lost at a failover.
   if (['off', 'local'].includes(settings.synchronous_commit))

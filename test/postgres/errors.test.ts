@@ -22,6 +22,7 @@ import {
   startPostgres,
   testDatabase,
 } from '../support/postgres.ts';
+import { PostgresProxy } from '../support/postgres-proxy.ts';
 import { rejection } from '../support/rejection.ts';
 
 const PASSWORD = 'p4ssw0rd of nobody';
@@ -143,6 +144,16 @@ describe.skipIf(is_missing)('a database that cannot be used is described in one 
     },
   );
 
+  test('when a pooler drops the settings of sessions', async () => {
+    const server = await sharedPostgres();
+    using proxy = new PostgresProxy(server.port);
+    const [ours, its] = ['lock_timeout\0' + '10s', 'lock_timeout\0' + '11s'];
+    proxy.rewrite = (bytes) => Buffer.from(bytes.toString('latin1').replace(ours, its), 'latin1');
+    expect(await rejection(connectPostgres(proxy.url(server.url('postgres'))))).toEqual(
+      new AddressRefused('that of a pooler which drops the settings of sessions'),
+    );
+  });
+
   test('when there are too many connections, and when the user lacks a right', async () => {
     await using database = await takeDatabase();
     const server = await sharedPostgres();
@@ -167,7 +178,7 @@ describe.skipIf(is_missing)('a database that cannot be used is described in one 
     const { place } = connection;
     await connection.db.execute(sql`SET default_transaction_read_only = on`);
     expect(await whyRefused(connection, 'DELETE FROM organizations')).toBe(
-      `${place} is a standby that can only be read: name the primary with --database.`,
+      `${place} can only be read: name the primary with --database, or set default_transaction_read_only = off.`,
     );
     await connection.db.execute(sql`SET default_transaction_read_only = off`);
     await connection.db.execute(sql`SET lock_timeout = 1`);
@@ -188,6 +199,7 @@ describe.skipIf(is_missing)('a database that cannot be used is described in one 
   test.each([
     ['53100', "the place cannot grow: make room on the server's disk."],
     ['53200', 'the place lacks memory or other resources: look at the server.'],
+    ['08P01', 'the place does not take the settings of sessions, as a pooler does: name PostgreSQL itself.'],
     ['57P03', 'the place is starting or stopping: try again in a moment.'],
     ['XX001', 'the place is damaged: restore it from a backup.'],
     ['42P01', 'the place failed with the error 42P01.'],

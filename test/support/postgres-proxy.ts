@@ -19,6 +19,8 @@ export class PostgresProxy implements Disposable {
   readonly #listener: Bun.TCPSocketListener<Ends>;
   #cut: Cut | null = null;
   cuts = 0;
+  /** Changes what a client sends, as a pooler does. */
+  rewrite: (bytes: Buffer) => Buffer = (bytes) => bytes;
   /** Runs between a commit and the cut after it. */
   beforeCut: () => Promise<void> = () => Promise.resolve();
 
@@ -85,7 +87,7 @@ export class PostgresProxy implements Disposable {
       client.data.is_last = this.#cut === 'after the commit, for good';
       this.#cut = null;
     }
-    server?.write(bytes);
+    server?.write(this.rewrite(bytes));
   }
 
   #fromServer(client: Socket<Ends>, server: Socket<Ends>, bytes: Buffer): void {
