@@ -70,6 +70,14 @@ export async function bringUpToDate(
   });
 }
 
+/** Resolves with the ids of the server's processes whose locks keep this database's commands waiting. */
+export async function blockingProcesses(executor: Executor): Promise<readonly number[]> {
+  const rows = await executor.execute<{ pid: number }>(sql`SELECT DISTINCT blocking AS pid
+    FROM pg_stat_activity, unnest(pg_blocking_pids(pid)) AS blocking
+    WHERE datname = current_database() AND application_name = current_setting('application_name') ORDER BY 1`);
+  return rows.map(({ pid }) => pid);
+}
+
 /** Returns the applied migrations, oldest first. */
 async function appliedMigrations(executor: Executor): Promise<readonly AppliedMigration[]> {
   if (!(await tableNames(executor)).includes(APPLIED_TABLE)) return [];

@@ -1,7 +1,7 @@
 import { AddressRefused, databasePlace, SettingRefused } from '../../db/postgres/connection.ts';
 import { describePostgresError } from '../../db/postgres/errors.ts';
 import { keepNodesOut, livingNodes } from '../../db/postgres/living-nodes.ts';
-import { bringUpToDate, knownMigrations, schemaState } from '../../db/postgres/migrate.ts';
+import { blockingProcesses, bringUpToDate, knownMigrations, schemaState } from '../../db/postgres/migrate.ts';
 import { PostgresDatabase } from '../../db/postgres/postgres-database.ts';
 import { SchemaRefused } from '../../db/schema-state.ts';
 import { withPassword } from '../config/database-address.ts';
@@ -10,6 +10,9 @@ import { PROGRAM_VERSION } from '../program/build-info.ts';
 import { systemClock } from '../time/clock.ts';
 import { CommandFailed, NoData, OlderData } from './command-failed.ts';
 import type { OpenDataOptions } from './data-directory.ts';
+
+/** The time after which a command says that its update waits. */
+const TELL_OF_WAIT_MS = 3_000;
 
 /** The settings of a connection. */
 export interface PostgresSettings extends Values<'database' | 'databasePassword'> {
@@ -58,6 +61,7 @@ async function ensureSchema(
     throw new OlderData(
       `${name} is of an older version: the next start, or another command, updates it, and nothing backs it up before: dump it first.`,
     );
+  const waiting = setTimeout(() => void tellOfWait(database).catch(() => undefined), TELL_OF_WAIT_MS);
   // Of several processes that start at once, one does it.
   const found = await bringUpToDate(db, known, async (transaction) => {
     // A node that registers has to wait, and then finds the newer schema.
@@ -70,9 +74,18 @@ async function ensureSchema(
     process.stderr.write(
       `tds: the database is updated for this version now, and not backed up before: to go back to the version before, restore your own dump of ${name}.\n`,
     );
-  });
+  }).finally(() => clearTimeout(waiting));
   if (found === 'older') process.stderr.write('tds: the database was updated for this version.\n');
   await database.noteVersion(PROGRAM_VERSION, systemClock.now_ms());
+}
+
+/** Names the processes for which an update waits, on another connection than the update's. */
+async function tellOfWait({ db, name }: PostgresDatabase): Promise<void> {
+  const processes = await blockingProcesses(db);
+  if (processes.length === 0) return;
+  process.stderr.write(
+    `tds: the update of ${name} waits for PostgreSQL's process ${processes.join(', ')}: another command that updates it, or a transaction, such as of a dump or an open psql.\n`,
+  );
 }
 
 /** Returns the error as a sentence where it is one of PostgreSQL or of its schema, else unchanged. */

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import { bringUpToDate, knownMigrations, schemaVersion } from '../../db/postgres/migrate.ts';
 import { verifyWeights } from '../../native/engine.ts';
 import { expectRefused, field, firstAsProcess, tds, textField } from '../cli/support.ts';
 import { writeTinyModel } from '../native/support/gguf.ts';
 import { TINY_MARKERS } from '../native/support/models.ts';
 import { ChildServer } from '../support/child-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { isPostgresMissing, sharedPostgres, type TestDatabase, testDatabase } from '../support/postgres.ts';
 import { PostgresProxy } from '../support/postgres-proxy.ts';
 import { SMALL_REQUEST } from '../support/requests.ts';
@@ -164,6 +166,21 @@ describe.skipIf(isPostgresMissing())('the command line on PostgreSQL', () => {
       stderr: `tds: the database is updated for this version now, and not backed up before: to go back to the version before, restore your own dump of ${older_place}.\ntds: the database was updated for this version.\n`,
     });
     expect(await command(list)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test('an update that waits for a transaction names it, and goes on when that ends', async () => {
+    await using older = await testDatabase({ empty: true });
+    const { db } = await older.connect({ connections: 1 });
+    await bringUpToDate(db, knownMigrations().slice(0, 1));
+    await using server = new ChildServer(join(root.path, 'waiting'), ['--init', '--database', older.url]);
+    await db.transaction(async (transaction) => {
+      await transaction.execute(sql`SET LOCAL idle_in_transaction_session_timeout = 0`);
+      await transaction.execute(sql`LOCK TABLE users IN ACCESS SHARE MODE`);
+      const [own] = await transaction.execute<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`);
+      await eventually(() => server.output().includes(`waits for PostgreSQL's process ${own?.pid}: `));
+    });
+    await server.ready();
+    expect(await schemaVersion(db)).toBe(knownMigrations().length);
   });
 
   test('a wrong password and a server that is away are sentences without the password', async () => {
