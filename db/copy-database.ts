@@ -138,7 +138,7 @@ async function compare(from: TablesRead, to: TablesWritten, table: CopiedTable):
 }
 
 function openHolds(holds: number): string {
-  return `The source has ${holds} open holds, which its last service left: start the service on it and stop it again, which releases them.`;
+  return `The source has ${holds} open holds, which its last service left: start the service on it and stop it half a minute later, which releases them.`;
 }
 
 function failed({ checks }: AuditReport): string {

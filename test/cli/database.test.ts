@@ -215,7 +215,7 @@ describe.skipIf(isPostgresMissing())('tds database copy', () => {
     opened.$client.close();
     expectRefused(
       await copy(postgres.url, join(root.path, 'back')),
-      'The source has 1 open holds, which its last service left: start the service on it and stop it again, which releases them.',
+      'The source has 1 open holds, which its last service left: start the service on it and stop it half a minute later, which releases them.',
     );
   });
 
