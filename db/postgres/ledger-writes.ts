@@ -367,7 +367,12 @@ class Batch {
   }
 
   #move(
-    { organization_id, project_id, month, api_key_id }: Pick<Hold, 'organization_id' | 'project_id' | 'month' | 'api_key_id'>,
+    {
+      organization_id,
+      project_id,
+      month,
+      api_key_id,
+    }: Pick<Hold, 'organization_id' | 'project_id' | 'month' | 'api_key_id'>,
     cost_micros: number,
     held_micros: number,
     open_holds: number,

@@ -35,7 +35,15 @@ export class SqliteLedger {
     if (entry === undefined) return { held: false, ...this.#refusal(asked) };
     this.#statements.reserveCredit.run(asked);
     this.#statements.reserveMonth.run(asked);
-    const hold = { entry_id: entry.id, request_id, organization_id, project_id, amount_micros, month, api_key_id };
+    const hold = {
+      entry_id: entry.id,
+      request_id,
+      organization_id,
+      project_id,
+      amount_micros,
+      month,
+      api_key_id,
+    };
     return { held: true, hold };
   }
 
