@@ -1,4 +1,5 @@
 import type { ReservedSQL, SQL } from 'bun';
+import type { Hold } from '../../src/store/hold.ts';
 import { MS_PER_S } from '../../src/time/clock.ts';
 import { SchemaRefused } from '../schema-state.ts';
 import { executorOn, type PgDb } from './connection.ts';
@@ -88,7 +89,7 @@ export interface LeaseTimes {
 export interface NodeEvents {
   /** A renewal of the lease, or a check for dead nodes, failed. It is tried again. */
   readonly onProblem: (error: unknown) => void;
-  /** Holds of a dead node were released. */
+  /** Holds of a dead node were released, or of this node that the database had lost the ends of. */
   readonly onReleased: (node_id: string, holds: number) => void;
 }
 
@@ -129,6 +130,11 @@ export class NodeLease {
   #renewed_ms = Number.NEGATIVE_INFINITY;
   #renewal: Promise<void> | undefined;
   #look: Promise<number> | undefined;
+  #isKnown: ((hold: Hold) => boolean) | null = null;
+  /** True from a new registration until the lost ends of this node's own holds are looked for. */
+  #may_have_lost = false;
+  /** The open holds in this node's name that it did not know at the first look. */
+  #unknown: { readonly entry_ids: ReadonlySet<number>; readonly at_ms: number } | null = null;
 
   private constructor(client: SQL, { id, version }: NewNode, events: NodeEvents, times: LeaseTimes) {
     this.id = id;
@@ -160,6 +166,14 @@ export class NodeLease {
     ];
     for (const timer of lease.#timers) timer.unref();
     return lease;
+  }
+
+  /**
+   * Names the open holds that this process knows. After a failover or a restore the database can have others of it,
+   * whose ends it has lost. They are released when they are still unknown a lease later.
+   */
+  knowHolds(isKnown: (hold: Hold) => boolean): void {
+    this.#isKnown = isKnown;
   }
 
   /** Returns true if the lease stays valid for some more seconds. */
@@ -245,6 +259,8 @@ export class NodeLease {
       const connection = await this.#session.connect();
       if (connection !== this.#connection) {
         this.#connection = connection;
+        this.#may_have_lost = this.#connected_ms > 0;
+        this.#unknown = null;
         this.#connected_ms = performance.now();
         this.#has_lock = false;
       }
@@ -281,13 +297,14 @@ export class NodeLease {
   async #releaseDead(): Promise<number> {
     const connection = this.#connection;
     if (connection === undefined || performance.now() - this.#connected_ms < this.#lease_ms) return 0;
+    const lost = await this.#releaseLost();
     const lease_s = this.#lease_ms / MS_PER_S;
     const stale = await cutWhenLate(this.#session, RENEWAL_MS, async () =>
       connection.unsafe<{ id: string }[]>(FIND_STALE, [this.id, lease_s]),
     );
-    if (stale.length === 0) return 0;
+    if (stale.length === 0) return lost;
     return await this.#withSession(async (session) => {
-      let all = 0;
+      let all = lost;
       for (const { id } of stale) {
         // A node may be paused for hours. The check reads one row, and the search for holds reads all organizations.
         const is_dead = await cutWhenLate(this.#session, RENEWAL_MS, () =>
@@ -309,6 +326,46 @@ export class NodeLease {
     });
   }
 
+  /** Releases the open holds in this node's name that it does not know at two looks. Resolves with their number. */
+  async #releaseLost(): Promise<number> {
+    const [isKnown, unknown] = [this.#isKnown, this.#unknown];
+    if (!this.#may_have_lost || isKnown === null) return 0;
+    const at_ms = performance.now();
+    // A hold that was placed just before the first look is known, or freed, by then.
+    if (unknown !== null && at_ms - unknown.at_ms < this.#lease_ms) return 0;
+    return await this.#withSession(async (session) => {
+      const rows = await cutWhenLate(session, RELEASE_STEP_MS, async () =>
+        (await session.connect()).unsafe<OpenHoldRow[]>(HOLDS_OF_NODE, [this.id]),
+      );
+      const found = rows.filter((row) => !isKnown(holdOf(row)));
+      const lost = found.filter(({ id }) => unknown?.entry_ids.has(Number(id)));
+      this.#may_have_lost = unknown === null && found.length > 0;
+      this.#unknown = { entry_ids: new Set(found.map(({ id }) => Number(id))), at_ms };
+      if (lost.length === 0) return 0;
+      const released = await this.#release(session, lost, () => Promise.resolve(true));
+      if (released > 0) this.#events.onReleased(this.id, released);
+      return released;
+    });
+  }
+
+  /** Releases these holds in one transaction, if that is allowed. Resolves with their number. */
+  async #release(
+    session: Session,
+    holds: readonly OpenHoldRow[],
+    isAllowed: (connection: ReservedSQL, holds: readonly OpenHoldRow[]) => Promise<boolean>,
+  ): Promise<number> {
+    const releases = holds.map((row) => ({
+      write: { kind: 'release', hold: holdOf(row), usage: null } as const,
+      is_doubtful: false,
+      is_abandoned: false,
+    }));
+    const result = await cutWhenLate(session, RELEASE_STEP_MS, async () =>
+      writeLedger(await session.connect(), releases, this.id, (connection) => isAllowed(connection, holds)),
+    );
+    if (!result.ok && !(result.error instanceof Forbidden)) throw result.error;
+    return result.ok ? result.written.filter(({ kind }) => kind === 'ended').length : 0;
+  }
+
   /** Releases the holds that the statement finds, in batches, while `isAllowed` holds. */
   async #releaseAll(
     session: Session,
@@ -321,16 +378,7 @@ export class NodeLease {
         (await session.connect()).unsafe<OpenHoldRow[]>(statement, [...parameters]),
       );
       if (holds.length === 0) return { released, is_done: true };
-      const releases = holds.map((row) => ({
-        write: { kind: 'release', hold: holdOf(row), usage: null } as const,
-        is_doubtful: false,
-        is_abandoned: false,
-      }));
-      const result = await cutWhenLate(session, RELEASE_STEP_MS, async () =>
-        writeLedger(await session.connect(), releases, this.id, (connection) => isAllowed(connection, holds)),
-      );
-      if (!result.ok && !(result.error instanceof Forbidden)) throw result.error;
-      const ended = result.ok ? result.written.filter(({ kind }) => kind === 'ended').length : 0;
+      const ended = await this.#release(session, holds, isAllowed);
       if (ended === 0) return { released, is_done: false };
       released += ended;
     }

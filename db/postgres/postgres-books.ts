@@ -31,6 +31,7 @@ export class PostgresBooks extends DurableBooks {
     const writer = new PostgresLedgerWriter(client, node, options);
     super(writer, clock, events);
     this.#writer = writer;
+    node.knowHolds((hold) => this.isOpen(hold));
   }
 
   /**

@@ -193,7 +193,12 @@ export class ServedPostgresDatabase implements ServedDatabase {
         {
           onProblem: (error) => parts.report('node', error),
           onReleased: (node, holds) =>
-            parts.log.warn('released the holds that a dead node left open', { node, holds }),
+            parts.log.warn(
+              node === parts.process_id
+                ? 'released holds of this node whose ends the database has lost'
+                : 'released the holds that a dead node left open',
+              { node, holds },
+            ),
         },
         options.lease_times,
       );

@@ -96,6 +96,11 @@ export abstract class DurableBooks implements Books {
     return { holds: this.#open.size, oldest_at_ms };
   }
 
+  /** Returns true for a hold of this process that has not ended. */
+  protected isOpen(hold: Hold): boolean {
+    return this.#open.has(keyOf(hold));
+  }
+
   get unwritten(): number {
     return this.#unwritten.size;
   }

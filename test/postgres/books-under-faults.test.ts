@@ -28,6 +28,7 @@ import {
   HELD_MICROS,
   LedgerNode,
   ledgerDatabase,
+  SHORT_LEASE,
 } from './ledger-load.ts';
 
 /** Clients' answers match the stored rows, whatever happens to connections and to the server. */
@@ -124,6 +125,45 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       await node.books.charge(held.result.hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
       node.told.charge('req_1');
       await expectExact(observer, [account], [node.told]);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
+    'free what a living node held, where a restored database has lost the end, and nothing else of it',
+    async () => {
+      await using database = await takeDatabase();
+      const observer = await database.connect();
+      const accounts = await addAccounts(observer, 1);
+      await using node = await LedgerNode.start(database.url, 'proc_1', SHORT_LEASE);
+      const { organization_id, project_id } = accountNumber(0);
+      const at_ms = Date.now();
+      const place = async (request_id: string) => {
+        const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
+        const result = await node.books.hold(asked);
+        if (!result.held) throw new Error('no hold', { cause: result });
+        return result.hold;
+      };
+      await place('req_ended').then((hold) => node.books.release(hold, null));
+      const open = await place('req_open');
+      // The state before the first request ended, as of a backup, or of a standby that lagged behind.
+      for (const statement of [
+        `INSERT INTO ledger_entries (organization_id, project_id, kind, credit_delta_micros, held_delta_micros,
+          request_id, month, created_at_ms, process_id)
+          SELECT organization_id, project_id, kind, 0, held_delta_micros, 'req_ended', month, created_at_ms, process_id
+          FROM ledger_entries WHERE id = ${open.entry_id}`,
+        'UPDATE organizations SET held_micros = 2 * held_micros, open_holds = 2',
+        'UPDATE project_months SET held_micros = 2 * held_micros',
+      ])
+        await observer.db.execute(statement);
+      await cutAll(observer, ['proc_1']);
+      await eventually(() => node.released.length > 0);
+      expect(node.released).toEqual([['proc_1', 1]]);
+      const usage = (status: number, cost_micros: number) =>
+        usageOf(accountNumber(0), 'req_open', at_ms, status, cost_micros);
+      await node.books.charge(open, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
+      node.told.charge('req_open');
+      await expectExact(observer, accounts, [node.told]);
     },
     TEST_TIMEOUT_MS,
   );
