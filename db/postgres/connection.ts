@@ -81,8 +81,8 @@ const SESSION_SETTINGS = {
  * broken connections. A long query belongs in a transaction, which has its own connection. In the pool, other
  * statements would wait behind it.
  *
- * Throws the client's errors (`describePostgresError` explains them), `AddressRefused`, also if the address is that of a
- * pooler without our settings, and `SettingRefused` if the server could lose acknowledged commits.
+ * Throws the client's errors (`describePostgresError` explains them), and `SettingRefused` if the server could lose
+ * acknowledged commits. Throws `AddressRefused` also for a pooler that drops the settings of sessions.
  */
 export async function connectPostgres(url: string, options: PgOptions = {}): Promise<PgConnection> {
   if (!isPostgresAddress(url)) throw new AddressRefused('not an address of PostgreSQL');
