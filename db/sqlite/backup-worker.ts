@@ -13,7 +13,7 @@ export interface BackupTask extends BackupOptions {
 
 self.onmessage = async ({ data: { database, file, ...options } }: MessageEvent<BackupTask>) => {
   self.postMessage(
-    await writeBackup(database, file, options).then(
+    await writeBackup(database, file, options, () => self.postMessage('claimed')).then(
       () => 'done',
       (error: unknown) => threadFailure(error),
     ),

@@ -39,15 +39,18 @@ export interface BackupOptions {
 /**
  * Writes a backup of the database to a new file. One read transaction copies it, so that others can write. It is
  * checked, compressed, read back and flushed to disk before it gets its name. It overwrites nothing, and a failed
- * backup leaves no file but `unsound`. Rejects with `BackupRefused`, and with the errors of SQLite and the file system.
+ * backup leaves no file but `unsound`. `onClaimed` is called once the unfinished files are this backup's own. Rejects with
+ * `BackupRefused`, and with the errors of SQLite and the file system.
  */
 export async function writeBackup(
   database: string,
   file: string,
   { unsound }: BackupOptions = {},
+  onClaimed: () => void = () => {},
 ): Promise<void> {
   const { copy, compressed } = unfinishedFiles(file);
   const unclaim = claim(file);
+  onClaimed();
   try {
     const client = new Database(database, { readonly: true, strict: true });
     try {

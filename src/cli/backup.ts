@@ -30,8 +30,9 @@ export function registerBackup(program: Command): void {
 async function backUp(database: string, file: string): Promise<void> {
   if (existsSync(file)) throw taken(file);
   const thread = new BackupThread({ database, file });
-  const stop = (signal: 'SIGINT' | 'SIGTERM') => {
-    thread.stop();
+  const stop = async (signal: 'SIGINT' | 'SIGTERM') => {
+    // Until then the files may be those of another command that writes the same backup.
+    if (await thread.hasClaimed()) thread.stop();
     process.stderr.write('tds: The backup was stopped: nothing is left of it.\n');
     // The thread may be inside SQLite, which cannot be interrupted.
     process.exit(exitCodeOf(signal));

@@ -19,6 +19,7 @@ import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
 import { newerMigrations } from '../crash/migration.ts';
 import { startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { openFiles } from '../support/process-files.ts';
 import { MAIN } from '../support/program.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { expectRefused, firstAsProcess, initializeData, tds, withoutRootsRights } from './support.ts';
@@ -113,11 +114,28 @@ describe('tds backup', () => {
       await tds(['backup', file, '--data', data]),
       `Another command writes ${file}: wait for it, or name another file.`,
     );
-    expect(readFileSync(join(folder, 'copy.sqlite'), 'utf8')).toBe('unfinished');
     unlock();
     expect(await backup()).toMatchObject({ code: 0, stderr: '' });
     expect(readdirSync(root.path).sort()).toEqual(['backup.sqlite.zst', 'data']);
   });
+
+  test.skipIf(process.platform !== 'linux')(
+    'that is stopped while another command writes it leaves the files of that one alone',
+    async () => {
+      const folder = `${file}.copy.partial`;
+      mkdirSync(folder);
+      writeFileSync(join(folder, 'copy.sqlite'), 'unfinished');
+      const unlock = lockFile(join(folder, 'lock'));
+      const child = Bun.spawn([process.execPath, MAIN, 'backup', file, '--data', data], { stderr: 'ignore' });
+      const { ino } = statSync(join(folder, 'lock'));
+      const isLock = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino === ino;
+      await eventually(() => openFiles(child.pid).some(isLock));
+      child.kill('SIGINT');
+      expect(await child.exited).toBe(130);
+      expect(readFileSync(join(folder, 'copy.sqlite'), 'utf8')).toBe('unfinished');
+      unlock();
+    },
+  );
 
   test('that is stopped in the middle leaves nothing behind but a sentence', async () => {
     const { $client: client } = openDatabase(join(data, 'tds.sqlite'));

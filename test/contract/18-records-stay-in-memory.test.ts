@@ -1,8 +1,8 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startChildServer } from '../support/child-server.ts';
-import { canInspect } from '../support/process-files.ts';
+import { openFiles } from '../support/process-files.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -65,21 +65,6 @@ function filesIn(directory: string): string[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
-}
-
-/** Files that the process has open and may have deleted already: what a listing would not show. */
-function openFiles(pid: number): string[] {
-  if (process.platform !== 'linux' || !canInspect(pid)) return [];
-  const descriptors = `/proc/${pid}/fd`;
-  return readdirSync(descriptors)
-    .map((name) => join(descriptors, name))
-    .filter((path) => {
-      try {
-        return readlinkSync(path).startsWith('/') && !readlinkSync(path).startsWith('/dev/');
-      } catch {
-        return false;
-      }
-    });
 }
 
 test('5. records, questions and answers are nowhere: database, WAL, temporary files, logs', async () => {
