@@ -158,7 +158,9 @@ function fileFor(command: Command): {
   try {
     const named: string | undefined =
       command.getOptionValue('config') ?? (process.env[CONFIG_VARIABLE] || undefined);
-    return { file: readConfigFile(named), file_refusal: null };
+    // A file that was read before must still be there: without it, every setting would become its default.
+    const before = settingsOf(command).config_file ?? undefined;
+    return { file: readConfigFile(named ?? before), file_refusal: null };
   } catch (error) {
     if (!(error instanceof ConfigurationRefused) || !without_refused_file.has(command)) throw error;
     return { file: null, file_refusal: error.message };

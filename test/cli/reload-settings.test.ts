@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
@@ -296,4 +296,24 @@ test('an unexpected failure is reported with its cause, and quotes nothing', asy
     { request_id: null, step: 'settings', causes: [{ error: 'TypeError' }] },
   ]);
   expect(recorded.text).not.toContain('hunter2');
+});
+
+/** Runs a program with the folder `$0` in place of `/etc`. */
+const withEtc = (folder: string) => [
+  ...['unshare', '--map-root-user', '--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"', folder],
+];
+const can_mount = Bun.spawnSync([...withEtc('/tmp'), 'true']).success;
+
+test.skipIf(!can_mount)('the default file is gone at SIGHUP: all stays as it was', async () => {
+  write('[server]\nconnection_limit = 500\n');
+  const server = new ChildServer(join(root.path, 'data'), ['--init', '--console', 'off'], {
+    inside: withEtc(root.path),
+  });
+  started.push(server);
+  await server.ready();
+  rmSync(path);
+  server.signal('SIGHUP');
+  await eventually(() => lines(server, WRONG).length === 1);
+  expect(lines(server, WRONG)).toMatchObject([{ reason: expect.stringMatching('/etc/tds.toml') }]);
+  expect(lines(server, APPLIED)).toEqual([]);
 });
