@@ -9,6 +9,7 @@ import { printingMailer } from '../../src/console/people/mail.ts';
 import { resetLink } from '../../src/console/people/reset-link.ts';
 import { SignInError } from '../../src/console/people/sign-in-error.ts';
 import { TestClock } from '../accounts/support.ts';
+import { appCode } from '../support/totp.ts';
 import { CHEAP_PASSWORDS } from './people.ts';
 import {
   addUser,
@@ -603,6 +604,69 @@ describe('the password', () => {
       expect(await result).toEqual(refusedAs('wrong_password'));
       expect(await numberOf(made, 'sessions')).toBe(0);
       await signedIn(made.sign_in, EMAIL, NEW_PASSWORD);
+    });
+
+    /** Turns the second factor on, and returns the cookies of the session that did. */
+    async function turnOnSecondFactor({ second_factors }: TestSignIn['sign_in'], cookies: string) {
+      const { app_url } = await second_factors.begin(visit(cookies), { password: PASSWORD });
+      const { set_cookies } = await second_factors.confirm(visit(cookies), { code: appCode(app_url) });
+      return cookieOf(set_cookies);
+    }
+
+    test('by a reset: a sign-in does not wait for its second factor', async () => {
+      const { passwords, hold, open } = heldPasswords();
+      await using made = await openTestSignIn({ passwords });
+      const { sign_in } = made;
+      await addUser(made);
+      await turnOnSecondFactor(sign_in, await signedIn(sign_in));
+      const { result } = await hold(() => sign_in.signIn(visit(), GIVEN));
+      await resetByMail(made);
+      open();
+      expect(await result).toEqual(refusedAs('wrong_credentials'));
+    });
+
+    test('by a reset: turning the second factor off leaves no session', async () => {
+      const { passwords, hold, open } = heldPasswords();
+      await using made = await openTestSignIn({ passwords });
+      const { sign_in } = made;
+      await addUser(made);
+      const cookies = await turnOnSecondFactor(sign_in, await signedIn(sign_in));
+      const { result } = await hold(() =>
+        sign_in.second_factors.remove(visit(cookies), { password: PASSWORD }),
+      );
+      await resetByMail(made);
+      open();
+      expect(await result).toEqual(refusedAs('not_signed_in'));
+      expect(await numberOf(made, 'sessions')).toBe(0);
+    });
+
+    test('by a reset: turning the second factor on leaves no session', async () => {
+      await using made = await openTestSignIn();
+      await addUser(made);
+      const cookies = await signedIn(made.sign_in);
+      const { app_url } = await made.sign_in.second_factors.begin(visit(cookies), { password: PASSWORD });
+      let is_reset = false;
+      const sign_in = made.reopen({
+        database: (options) => {
+          const adapter = made.parts.database(options);
+          return {
+            ...adapter,
+            async findOne<Row>(given: Parameters<typeof adapter.findOne>[0]) {
+              const found = await adapter.findOne<Row>(given);
+              // The session was found valid before.
+              if (given.model === 'twoFactor' && !is_reset) {
+                is_reset = true;
+                await resetByMail(made);
+              }
+              return found;
+            },
+          };
+        },
+      });
+      const confirmed = sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) });
+      await expect(confirmed).rejects.toEqual(refusedAs('not_signed_in'));
+      expect(is_reset).toBe(true);
+      expect(await numberOf(made, 'sessions')).toBe(0);
     });
 
     test('by a reset: a session that begins after the others have ended, and before the new one is written, ends', async () => {

@@ -126,6 +126,7 @@ export class PasswordSignIn {
       now_ms: () => parts.clock.now_ms(),
       accounts: parts.accounts,
       requireSession: (visit) => this.#requireSession(visit),
+      passwordHashOf: (user_id) => this.#passwordHashOfUser(user_id),
       withPassword: (visit, session, work) => this.#withPassword(visit, session, work),
     });
     this.passkeys = new Passkeys({
@@ -632,12 +633,14 @@ export class PasswordSignIn {
         returnHeaders: true,
       }),
     );
-    if ('twoFactorRedirect' in response) return { needs_second_factor: true, ...cookiesOf(headers) };
+    const token = 'twoFactorRedirect' in response ? null : response.token;
     if ((await this.#passwordHashOf(email)) !== hash) {
       const { internalAdapter } = await this.#auth.$context;
-      await internalAdapter.deleteSession(response.token);
+      // A sign-in that waits for its second factor ends with its cookie, which nobody gets.
+      if (token !== null) await internalAdapter.deleteSession(token);
       throw new SignInError('wrong_credentials');
     }
+    if ('twoFactorRedirect' in response) return { needs_second_factor: true, ...cookiesOf(headers) };
     await this.#tidyAfterSignIn(response.user.id);
     return { needs_second_factor: false, ...cookiesOf(headers) };
   }

@@ -20,6 +20,8 @@ export interface SecondFactorParts {
     noteSecondFactor(user_id: string, action: SecondFactorAction): Promise<void>;
   };
   readonly requireSession: (visit: Visit) => Promise<SignedIn>;
+  /** Returns the stored hash of a user's password; null for none. */
+  readonly passwordHashOf: (user_id: string) => Promise<string | null>;
   /** Does work for which better-auth checks the password. Rejects with `wrong_password` and `too_many_attempts`. */
   readonly withPassword: <T>(
     visit: Visit,
@@ -69,8 +71,8 @@ export class SecondFactors {
     const { auth, attempts, accounts, requireSession } = this.parts;
     const { user_id } = await requireSession(visit);
     const given = { body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true } as const;
-    const { headers } = await attempts.guess('second_factor', user_id, () =>
-      told(auth.api.verifyTOTP(given)),
+    const { headers } = await this.#withNewSession(user_id, () =>
+      attempts.guess('second_factor', user_id, () => told(auth.api.verifyTOTP(given))),
     );
     await accounts.noteSecondFactor(user_id, 'second_factor.add');
     return cookiesOf(headers);
@@ -94,8 +96,10 @@ export class SecondFactors {
   async remove(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const { auth, accounts, requireSession, withPassword } = this.parts;
     const session = await requireSession(visit);
-    const { headers: sent } = await withPassword(visit, session, (headers) =>
-      auth.api.disableTwoFactor({ body: { password }, headers, returnHeaders: true }),
+    const { headers: sent } = await this.#withNewSession(session.user_id, () =>
+      withPassword(visit, session, (headers) =>
+        auth.api.disableTwoFactor({ body: { password }, headers, returnHeaders: true }),
+      ),
     );
     await accounts.noteSecondFactor(session.user_id, 'second_factor.remove');
     return cookiesOf(sent);
@@ -127,6 +131,19 @@ export class SecondFactors {
       throw new SignInError('second_factor_ended');
     }
     return { token: response.token, ...cookiesOf(headers) };
+  }
+
+  /**
+   * Does work in which better-auth begins another session in place of the request's. Where the password was replaced
+   * meanwhile, the other sessions may have ended before that one began: ends all, and rejects with `not_signed_in`.
+   */
+  async #withNewSession<T>(user_id: string, work: () => Promise<T>): Promise<T> {
+    const { auth, passwordHashOf } = this.parts;
+    const hash = await passwordHashOf(user_id);
+    const done = await work();
+    if ((await passwordHashOf(user_id)) === hash) return done;
+    await (await auth.$context).internalAdapter.deleteUserSessions(user_id);
+    throw new SignInError('not_signed_in');
   }
 
   /** Returns true if the code began a session of this user in the last two minutes. */
