@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { schemaVersion } from './migrate.ts';
-import { makePrivateFile } from './private-file.ts';
+import { makeNewPrivateFile } from './private-file.ts';
 
 /** The number of backups of earlier updates that are kept beside the database. */
 export const BACKUPS_KEPT = 3;
@@ -40,10 +40,10 @@ export function backUp(client: Database, at_ms: number): string {
 
 /**
  * Copies the database into a new file for the owner only, which is on disk when this returns. Others can write
- * meanwhile.
+ * meanwhile. Throws `EEXIST` for a file that is there: somebody else may own it, and read what is written to it.
  */
 export function copyDatabase(client: Database, path: string): void {
-  makePrivateFile(path);
+  makeNewPrivateFile(path);
   client.run('VACUUM INTO ?', [path]);
   reachDisk(path);
 }

@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite';
-import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { linkSync, lstatSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemErrorCode } from '../../src/errors/system-error-code.ts';
-import { OWNER_ONLY_DIRECTORY } from '../../src/files/file-permissions.ts';
+import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY } from '../../src/files/file-permissions.ts';
 import { failedChecks } from '../../src/store/audit-report.ts';
 import { SchemaRefused } from '../schema-state.ts';
 import { runAudit } from './audit.ts';
@@ -13,7 +13,7 @@ import { openReadOnly } from './connection.ts';
 import { foreignObject } from './foreign-objects.ts';
 import { FileInUse, lockFile } from './lock.ts';
 import { schemaState } from './migrate.ts';
-import { makePrivateFile } from './private-file.ts';
+import { makeNewPrivateFile } from './private-file.ts';
 
 /**
  * Returns the paths of an unfinished backup: the copy in its own folder, and the compressed copy. SQLite keeps a
@@ -62,7 +62,7 @@ export async function writeBackup(
     const is_sound = broken.length === 0;
     const said = `The database is not sound (${broken.join(', ')}), so that no backup was made of it: run "tds audit".`;
     if (!is_sound && unsound === undefined) throw new BackupRefused(said);
-    makePrivateFile(compressed);
+    makeNewPrivateFile(compressed);
     await compressFile(copy, compressed);
     if ((await hashOf(copy)) !== (await hashOfCompressed(compressed)))
       throw new BackupRefused('What was written cannot be read back as it was: check the disk.');
@@ -78,7 +78,8 @@ export async function writeBackup(
 
 /**
  * Makes the folder of an unfinished backup without what a killed process left. Its lock keeps other processes from
- * taking these files for left ones. Returns the function that frees it. Throws `BackupRefused` while another has it.
+ * taking these files for left ones. Returns the function that frees it. Throws `BackupRefused` while another has it, and
+ * for a folder that others can write.
  */
 function claim(file: string): () => void {
   const { folder, copy, compressed } = unfinishedFiles(file);
@@ -86,6 +87,7 @@ function claim(file: string): () => void {
     mkdirSync(folder, { mode: OWNER_ONLY_DIRECTORY });
   } catch (error) {
     if (systemErrorCode(error) !== 'EEXIST') throw error;
+    requireLeftFolder(folder);
   }
   try {
     const unclaim = lockFile(join(folder, 'lock'));
@@ -97,6 +99,17 @@ function claim(file: string): () => void {
       cause: error,
     });
   }
+}
+
+/** Throws `BackupRefused` for a folder that no killed backup has left: its owner could read and replace the copy. */
+function requireLeftFolder(folder: string): void {
+  const found = lstatSync(folder);
+  const { mode, uid } = found;
+  const owners = [process.getuid?.() ?? uid, statSync(dirname(folder)).uid];
+  if (found.isDirectory() && owners.includes(uid) && (mode & OTHERS_WRITE) === 0) return;
+  throw new BackupRefused(
+    `${folder} is in the way, and others can write it: remove it, or name another file.`,
+  );
 }
 
 /**

@@ -6,13 +6,14 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { backUp, backupNames } from '../../db/sqlite/backup.ts';
+import { backUp, backupNames, copyDatabase } from '../../db/sqlite/backup.ts';
 import { connectDatabase, openDatabase } from '../../db/sqlite/connection.ts';
 import { lockFile } from '../../db/sqlite/lock.ts';
 import { bringUpToDate, knownMigrations } from '../../db/sqlite/migrate.ts';
@@ -136,6 +137,27 @@ describe('tds backup', () => {
       unlock();
     },
   );
+
+  test('is refused beside a folder that others can write, who could read the copy there', async () => {
+    const folder = `${file}.copy.partial`;
+    const sentence = `${folder} is in the way, and others can write it: remove it, or name another file.`;
+    mkdirSync(folder);
+    chmodSync(folder, 0o777);
+    expectRefused(await backup(), sentence);
+    rmSync(folder, { recursive: true });
+    // A link to a folder of this user can be turned to another one later.
+    symlinkSync(data, folder);
+    expectRefused(await backup(), sentence);
+    expect(readdirSync(root.path).sort()).toEqual(['backup.sqlite.zst.copy.partial', 'data']);
+  });
+
+  test('writes no copy into a file that is there, whose owner could read it', () => {
+    const { $client: client } = openDatabase(join(data, 'tds.sqlite'));
+    writeFileSync(other, '');
+    expect(() => copyDatabase(client, other)).toThrow('EEXIST');
+    client.close();
+    expect(statSync(other).size).toBe(0);
+  });
 
   test('that is stopped in the middle leaves nothing behind but a sentence', async () => {
     const { $client: client } = openDatabase(join(data, 'tds.sqlite'));

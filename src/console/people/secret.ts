@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chownSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { lchownSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemErrorCode } from '../../errors/system-error-code.ts';
 
@@ -44,11 +44,11 @@ function make(directory: string, path: string, secret: string): string {
   const temporary = `${path}.${process.pid}`;
   try {
     rmSync(temporary, { force: true });
-    writeFileSync(temporary, `${secret}\n`, { mode: PRIVATE_FILE_MODE, flush: true });
+    writeFileSync(temporary, `${secret}\n`, { mode: PRIVATE_FILE_MODE, flag: 'wx', flush: true });
     // The server must be able to read a file that an administrator's command creates.
     if (process.getuid?.() === 0) {
       const { uid, gid } = statSync(directory);
-      chownSync(temporary, uid, gid);
+      lchownSync(temporary, uid, gid);
     }
     linkSync(temporary, path);
     return secret;
