@@ -121,9 +121,13 @@ async function withoutBody(response: Response): Promise<Response> {
 function addHeaders({ headers }: Response, { request_id, path }: RequestContext): void {
   headers.set(REQUEST_ID_HEADER, request_id);
   headers.set('x-content-type-options', 'nosniff');
-  if (path === null) return;
-  if (path.request_id_copy !== null) headers.set(path.request_id_copy, request_id);
-  for (const [name, value] of Object.entries(path.headers)) if (!headers.has(name)) headers.set(name, value);
+  if (path !== null) {
+    if (path.request_id_copy !== null) headers.set(path.request_id_copy, request_id);
+    for (const [name, value] of Object.entries(path.headers))
+      if (!headers.has(name)) headers.set(name, value);
+  }
+  // A cache in front may keep an answer that says nothing, and give it to clients without a key, or with another one.
+  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
 }
 
 /** Returns true if a path belongs to the console. */

@@ -73,6 +73,7 @@ function property(part: unknown, name: string): unknown {
 
 /** Headers that say nothing to a client of the API, on every response. */
 const OF_HTTP = [
+  'cache-control',
   'content-type',
   'content-length',
   'date',

@@ -12,7 +12,7 @@ import { paddleProvider } from '../../src/payments/paddle.ts';
 import { expectError } from '../contract/expectations.ts';
 import { SETTINGS } from '../payments/paddle-calls.ts';
 import { asResponse, parseRaw, sendRaw } from '../support/raw-http.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { addAccount, startTestService, type TestService } from '../support/service.ts';
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
@@ -165,6 +165,18 @@ describe('the running service does what its list says', () => {
         }
       }
     }
+  });
+
+  test('no cache keeps an answer unless its route says so, because it would give it to clients with another key', async () => {
+    const { key } = await addAccount(service);
+    for (const headers of [{ 'x-api-key': key }, undefined]) {
+      for (const path of ['/v1/models', '/v1/models/decision-1', '/v1/models/nothing', '/nothing']) {
+        const response = await service.fetch(path, headers === undefined ? {} : { headers });
+        expect([path, response.headers.get('cache-control')]).toEqual([path, 'no-store']);
+      }
+    }
+    const page = await service.fetch('/swagger');
+    expect(page.headers.get('cache-control')).toBe('no-cache');
   });
 
   test('the document has the routes with an operation and no other, with every code that they list', async () => {
