@@ -110,7 +110,8 @@ export class SqlAccountRecords implements AccountRecords {
   }
 
   async renameUser(user_id: string, name: string): Promise<void> {
-    await this.executor.update(users).set({ name }).where(eq(users.id, user_id));
+    const is_user = and(eq(users.id, user_id), isNull(users.deleted_at_ms));
+    await this.executor.update(users).set({ name }).where(is_user);
   }
 
   findOrganization(organization_id: string): Promise<Organization | undefined> {

@@ -7,6 +7,7 @@ import type { Organization } from '../store/account-records.ts';
 import type { Records } from '../store/store.ts';
 import { monthOf } from '../time/month.ts';
 import { archiveWithKeys } from './projects.ts';
+import { requireUser } from './require-user.ts';
 import { revokeInvitationsOf } from './revoke-invitations.ts';
 
 /** The replacements of personal names. */
@@ -65,11 +66,7 @@ export async function deleteAccount(context: AccountContext, actor: Actor): Prom
   const { store, clock } = context;
   await store.transaction(async (records) => {
     const { accounts, invitations } = records;
-    const user = await accounts.findUser(user_id);
-    const standing = await accounts.standingOf(user_id);
-    if (user === undefined || standing?.deleted_at_ms !== null) {
-      throw new AccountError('not_found', 'There is no such user.');
-    }
+    const user = await requireUser(records, user_id);
     for (const organization of await accounts.organizationsOf(user_id)) {
       const fate = await fateOf(records, organization, user_id);
       if (fate === 'close') await closeOrganization(records, context, actor, organization);

@@ -6,6 +6,7 @@ import { recordAct } from '../audit-log/record.ts';
 import { mayTouchRole, type Role } from '../contract/roles.ts';
 import type { Member, MemberRef } from '../store/account-records.ts';
 import type { Records } from '../store/store.ts';
+import { requireUser } from './require-user.ts';
 import { revokeInvitationsOf } from './revoke-invitations.ts';
 
 type Accounts = Pick<Records, 'accounts'>;
@@ -61,12 +62,6 @@ async function existingRole({ accounts }: Accounts, member: MemberRef): Promise<
   return role;
 }
 
-/** Returns true if there is such a user and they have not deleted their account. */
-async function isUser({ accounts }: Accounts, user_id: string): Promise<boolean> {
-  const standing = await accounts.standingOf(user_id);
-  return standing !== undefined && standing.deleted_at_ms === null;
-}
-
 async function requireOtherOwner({ accounts }: Accounts, organization_id: string): Promise<void> {
   if ((await accounts.countMembers(organization_id, 'owner')) < 2) throw new AccountError('last_owner');
 }
@@ -86,7 +81,7 @@ export function addMember(
     const { accounts } = records;
     await requirePermission(records, actor, organization_id, 'manage_members');
     await requireMayTouch(records, actor, organization_id, role);
-    if (!(await isUser(records, user_id))) throw new AccountError('not_found', 'There is no such user.');
+    await requireUser(records, user_id);
     if ((await accounts.roleOf(given)) !== null) throw new AccountError('already_member');
     await requireFirstIsOwner(records, organization_id, role);
     await accounts.insertMember({ organization_id, user_id, role, created_at_ms: clock.now_ms() });

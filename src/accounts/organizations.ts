@@ -8,6 +8,7 @@ import type { Organization, TierSettings } from '../store/account-records.ts';
 import type { AuditLogDetail } from '../store/audit-log-records.ts';
 import type { Records } from '../store/store.ts';
 import { checkedName } from './names.ts';
+import { requireUser } from './require-user.ts';
 import { recalculateTier } from './tier-changes.ts';
 import { inTransaction, type Transaction } from './transaction.ts';
 
@@ -70,11 +71,7 @@ export async function ensurePersonalOrganization(
   if (known !== undefined) return { organization_id: known.id };
   return await inTransaction(context, async (transaction) => {
     const { accounts } = transaction.records;
-    const user = await accounts.findUser(user_id);
-    const standing = await accounts.standingOf(user_id);
-    if (user === undefined || standing?.deleted_at_ms !== null) {
-      throw new AccountError('not_found', 'There is no such user.');
-    }
+    const user = await requireUser(transaction.records, user_id);
     const meanwhile = await accounts.findPersonalOrganization(user_id);
     if (meanwhile !== undefined) return { organization_id: meanwhile.id };
     const { id } = await insertOrganization(transaction, {
@@ -92,7 +89,7 @@ export const OWNED_ORGANIZATIONS_MAX = 20;
 /**
  * Creates an organization with its Default project. A user becomes its owner. The operator names an owner, or
  * none; then it has no member until the operator adds one. Rejects with `invalid_name`,
- * `too_many_organizations`, `permission_denied`.
+ * `too_many_organizations`, `permission_denied`, and `not_found` for an owner who has deleted their account.
  */
 export async function createOrganization(
   context: AccountContext,
@@ -104,6 +101,7 @@ export async function createOrganization(
   const owner_user_id = given.owner_user_id ?? memberIdOf(actor) ?? null;
   return await inTransaction(context, async (transaction) => {
     const { accounts } = transaction.records;
+    if (owner_user_id !== null) await requireUser(transaction.records, owner_user_id);
     if (actor.kind === 'user' && (await accounts.countOwned(actor.user_id)) >= OWNED_ORGANIZATIONS_MAX) {
       throw new AccountError('too_many_organizations');
     }

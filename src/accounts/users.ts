@@ -43,7 +43,7 @@ export function signUp(context: AccountContext, given: NewUser): Promise<SignedU
   return inTransaction(context, (transaction) => insertUser(transaction, given));
 }
 
-/** Renames a user; the caller has checked who it is. Rejects with `invalid_name`. */
+/** Renames a user; the caller has checked who it is. A deleted one stays as it is. Rejects with `invalid_name`. */
 export async function renameUser(
   { store }: Pick<AccountContext, 'store'>,
   user_id: string,

@@ -6,7 +6,7 @@ import { acceptInvitation, invite } from '../../src/accounts/invitations.ts';
 import { createKey, listKeys } from '../../src/accounts/keys.ts';
 import { addMember, changeRole } from '../../src/accounts/members.ts';
 import { createOrganization, ensurePersonalOrganization } from '../../src/accounts/organizations.ts';
-import { signUp } from '../../src/accounts/users.ts';
+import { renameUser, signUp } from '../../src/accounts/users.ts';
 import { seedCatalog } from '../../src/catalog/catalog.ts';
 import { addOwnModel } from '../../src/catalog/own-models.ts';
 import { randomIdentifiers } from '../../src/contract/identifiers.ts';
@@ -99,6 +99,14 @@ describe.each(DATABASES)('deleting an account, $name', ({ open }) => {
       const member = { organization_id, user_id: ada.user_id, role: 'owner' } as const;
       expect(await outcome(() => addMember(context, OPERATOR, member))).toBe('not_found');
       expect(await membershipsOf(ada.user_id)).toEqual([]);
+    });
+
+    test('gets neither a name nor an organization from requests that overlap the deletion', async () => {
+      expect(await attempt()).toBe('ok');
+      const deleted = await database.everything();
+      expect(await outcome(() => renameUser(context, ada.user_id, 'Ada Lovelace'))).toBe('ok');
+      expect(await outcome(() => createOrganization(context, ada, { name: 'Acme' }))).toBe('not_found');
+      expect(await database.everything()).toEqual(deleted);
     });
 
     test('can no more accept an invitation, and the next user of the address neither', async () => {
