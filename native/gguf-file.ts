@@ -79,6 +79,8 @@ export async function readGgufHeader(
   const metadata = new Map<string, GgufValue>();
   for (let i = 0; i < metadata_count; i++) {
     const key = await reader.string('a key');
+    // llama.cpp ends the process over it.
+    if (key === '') throw new GgufDamaged('a key is empty');
     if (metadata.has(key)) throw new GgufDamaged(`${JSON.stringify(key)} is there twice`);
     metadata.set(key, await reader.value(key, wantsArray));
   }

@@ -113,6 +113,17 @@ describe('a count or a length that the file has no room for is refused before ll
   });
 });
 
+test('an entry without a key is refused, over which llama.cpp would end the process', async () => {
+  // The magic, version 3, no tensor, and one entry: a key of no bytes, and a number of 32 bits.
+  const file = Buffer.alloc(4 + 4 + 8 + 8 + 8 + 4 + 4);
+  file.write('GGUF');
+  file.writeUInt32LE(3, 4);
+  file.writeBigUInt64LE(1n, ENTRY_COUNT_AT);
+  file.writeUInt32LE(4, FIRST_KEY_AT + 8);
+  await writeFile(path, file);
+  expect(String(await rejection(openEngine({ model_path: path, gpu: false })))).toContain('a key is empty');
+});
+
 test('whatever is changed in a header, it is read to its end or refused, within the size of the file', async () => {
   const header_bytes = WHOLE.length - 200_000;
   await fc.assert(
