@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Stats, statSync } from 'node:fs';
 import {
+  lstat,
   mkdir,
   mkdtemp,
   open,
@@ -15,7 +16,12 @@ import {
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { systemErrorCode } from '../errors/system-error-code.ts';
-import { OTHERS_WRITE, OWNER_ONLY_DIRECTORY, OWNER_ONLY_FILE } from '../files/file-permissions.ts';
+import {
+  OTHERS_WRITE,
+  OWNER_ONLY_DIRECTORY,
+  OWNER_ONLY_FILE,
+  ROOT_USER_ID,
+} from '../files/file-permissions.ts';
 import { DAY_MS, HOUR_MS } from '../time/clock.ts';
 import { claimUnused, lastUse_ms, markInUse, markWritten, USE_FILE } from './in-use.ts';
 import { isExecutable } from './mounts.ts';
@@ -68,11 +74,7 @@ const NO_ROOM_CODES: readonly string[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
  */
 function requirePrivate(directory: string, { uid, mode }: Stats): void {
   const user_id = process.getuid?.();
-  if (user_id !== undefined && uid !== user_id) {
-    throw new UnpackFailed(
-      `${directory} belongs to another user: name a folder of this user with TDS_CACHE.`,
-    );
-  }
+  if (user_id !== undefined && uid !== user_id) throw ofAnother(directory);
   if ((mode & OTHERS_WRITE) !== 0) {
     throw new UnpackFailed(
       `${directory} can be written by other users: remove it, run "chmod 700" on it, or name another folder with TDS_CACHE.`,
@@ -80,8 +82,16 @@ function requirePrivate(directory: string, { uid, mode }: Stats): void {
   }
 }
 
+function ofAnother(directory: string): UnpackFailed {
+  return new UnpackFailed(`${directory} belongs to another user: name a folder of this user with TDS_CACHE.`);
+}
+
 async function prepareCache(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: OWNER_ONLY_DIRECTORY });
+  const user_id = process.getuid?.();
+  // Its owner can turn a link to another folder after these checks. Systemd's cache may be a link of root's.
+  const { uid } = await lstat(directory);
+  if (user_id !== undefined && uid !== user_id && uid !== ROOT_USER_ID) throw ofAnother(directory);
   requirePrivate(directory, await stat(directory));
   // Otherwise the libraries would be reported as damaged one by one. Some systems do not have this file.
   const mountinfo = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');

@@ -9,7 +9,7 @@ import {
   statSync,
   truncateSync,
 } from 'node:fs';
-import { chown, utimes, writeFile } from 'node:fs/promises';
+import { chown, lchown, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -183,6 +183,18 @@ describe('who could change the program is this user only:', () => {
       `${path()} can be written by other users: remove it, run "chmod 700" on it, or name another folder with TDS_CACHE.`,
     );
   });
+
+  test.skipIf(!IS_ROOT)(
+    'a link of another user is refused, who could turn it to another folder later',
+    async () => {
+      await unpack();
+      const link = `${cache}-link`;
+      await symlink(cache, link);
+      await lchown(link, 12_345, 12_345);
+      const unpacking = unpackedRoot(packageOf(), link, NOW_MS);
+      expect(await refusal(unpacking)).toStartWith(`${link} belongs to another user`);
+    },
+  );
 
   test.skipIf(!IS_ROOT)('a folder of another user is refused', async () => {
     const root = await unpack();
