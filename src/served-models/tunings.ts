@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { DecisionPlan, ScoreCorrection } from '../../native/engine.ts';
 import type { TunedModelEntry } from '../catalog/catalog.ts';
 import { type OnCorrected, Tuning } from '../tuning/tuning.ts';
@@ -36,7 +37,7 @@ export class Tunings {
     const text = await this.read(id);
     if (text === undefined) throw new ModelRemoved(`${id} has no tuning.`);
     if (tuningSha256(text) !== sha256) throw new Error(`The tuning of ${id} is not the one that was added.`);
-    return Tuning.read(text);
+    return await Tuning.readInSlices(text, () => setImmediate());
   }
 }
 

@@ -29,6 +29,8 @@ const WEIGHT_MAX = 1e6;
 const Weight = Type.Number({ minimum: -WEIGHT_MAX, maximum: WEIGHT_MAX });
 /** The greatest length of a vector for one class, far beyond what a fit gives. */
 const VECTOR_NORM_MAX = 1_000;
+/** Some milliseconds of reading, of the shortest lines. */
+export const LINES_OF_SLICE = 32;
 const Share = Type.Number({ minimum: 0, maximum: 1 });
 const Integer32 = Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 });
 const CLOSED = { additionalProperties: false };
@@ -141,13 +143,35 @@ export function writeTuning({ header, entries }: TuningContent): string {
 
 /** Parses a tuning file. Throws `TuningUnusable` for any other text, and for a truncated one. */
 export function readTuning(text: string): TuningContent {
+  const slices = readingSlices(text);
+  for (;;) {
+    const slice = slices.next();
+    if (slice.done === true) return slice.value;
+  }
+}
+
+/** Does the same, and awaits `pause` after every few lines: a client may send thousands. */
+export async function readTuningInSlices(text: string, pause: () => Promise<void>): Promise<TuningContent> {
+  const slices = readingSlices(text);
+  for (;;) {
+    const slice = slices.next();
+    if (slice.done === true) return slice.value;
+    await pause();
+  }
+}
+
+function* readingSlices(text: string): Generator<undefined, TuningContent> {
   const { questions, ...header } = readTuningHeader(text);
   const [, ...lines] = text.split('\n');
   // The last line ends with a line break, too.
   if (lines.length !== questions + 1 || lines.at(-1) !== '') {
     throw new TuningUnusable('is not whole: copy it again, or tune again');
   }
-  const entries = lines.slice(0, -1).map((line, index) => entryOf(line, index + 2));
+  const entries: TuningEntry[] = [];
+  for (const [index, line] of lines.slice(0, -1).entries()) {
+    if (index > 0 && index % LINES_OF_SLICE === 0) yield;
+    entries.push(entryOf(line, index + 2));
+  }
   return { header, entries };
 }
 

@@ -5,7 +5,7 @@ import type { Mode, Question } from '../questions/question.ts';
 import { correctedScores } from './correction.ts';
 import { classScores, classStates, engineScores, identityOf } from './question-identity.ts';
 import { recordWords } from './record-words.ts';
-import { readTuning, type TuningContent, type TuningEntry } from './tuning-file.ts';
+import { readTuning, readTuningInSlices, type TuningContent, type TuningEntry } from './tuning-file.ts';
 
 /** How the scores of one request's questions are corrected. */
 export interface RequestCorrection {
@@ -49,6 +49,11 @@ export class Tuning {
   /** The tuning in the text of a file. Throws `TuningUnusable`. */
   static read(text: string): Tuning {
     return new Tuning(readTuning(text));
+  }
+
+  /** Does the same, and awaits `pause` after every few lines. */
+  static async readInSlices(text: string, pause: () => Promise<void>): Promise<Tuning> {
+    return new Tuning(await readTuningInSlices(text, pause));
   }
 
   /** Returns true for a question whose correction has a vector, which needs its hidden states. */

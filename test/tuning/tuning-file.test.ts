@@ -2,9 +2,12 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { STATE_SIZE } from '../../native/engine.ts';
 import type { Question } from '../../src/questions/question.ts';
+import { Tunings, tuningSha256 } from '../../src/served-models/tunings.ts';
 import { Tuning } from '../../src/tuning/tuning.ts';
 import {
+  LINES_OF_SLICE,
   readTuning,
+  readTuningInSlices,
   type TuningContent,
   type TuningEntry,
   TuningUnusable,
@@ -61,6 +64,30 @@ function refusalOf(text: string): string {
 describe('a tuning file', () => {
   test('is read as it was written', () => {
     expect(readTuning(TEXT)).toEqual(CONTENT);
+  });
+
+  test('of many lines lets other work run after every few of them, in the service too', async () => {
+    const entries = Array.from({ length: 5 * LINES_OF_SLICE }, () => entry(NOUL, 2));
+    const content = { ...CONTENT, entries };
+    const text = writeTuning(content);
+    let pauses = 0;
+    const pause = () => {
+      pauses += 1;
+      return Promise.resolve();
+    };
+    expect(await readTuningInSlices(text, pause)).toEqual(content);
+    expect(pauses).toBe(4);
+    let turns = 0;
+    let is_read = false;
+    const turn = () => {
+      turns += 1;
+      if (!is_read) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const row = { id: 'own', tuning_sha256: tuningSha256(text) };
+    expect((await new Tunings(() => Promise.resolve(text)).of(row)).entries).toEqual(entries);
+    is_read = true;
+    expect(turns).toBeGreaterThanOrEqual(4);
   });
 
   test('that ends anywhere before its end is refused', () => {

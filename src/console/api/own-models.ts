@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { type Static, Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { AccountError } from '../../access/account-error.ts';
@@ -18,7 +19,7 @@ import { tuningSha256 } from '../../served-models/tunings.ts';
 import type { CatalogModel } from '../../store/catalog-records.ts';
 import { identityOf } from '../../tuning/question-identity.ts';
 import { STABILITY_INDEX_MAX } from '../../tuning/stability-index.ts';
-import { readTuning, type TuningHeader, TuningUnusable } from '../../tuning/tuning-file.ts';
+import { readTuningInSlices, type TuningHeader, TuningUnusable } from '../../tuning/tuning-file.ts';
 import { refusedByPort } from './refusals.ts';
 import {
   answerOf,
@@ -101,7 +102,7 @@ export function ownModelAddingRoutes(services: ConsoleServices) {
     async ({ actor, request, params: { organization_id }, query: { name } }) => {
       await requireRoomForOwnModel(services.store, actor, { organization_id, name }, services.clock.now_ms());
       const tuning = await readText(services, request, organization_id);
-      const base_id = await baseOf(services, organization_id, headerOf(tuning));
+      const base_id = await baseOf(services, organization_id, await headerOf(tuning));
       const source = { base_id, tuning_sha256: tuningSha256(tuning), tuning };
       const { id } = await addOwnModel(services, actor, { organization_id, name, ...source });
       await services.operation.followCatalog();
@@ -161,9 +162,9 @@ function textOf({ instructions = '' }: Question): string {
   return typeof instructions === 'string' ? instructions : writeJson(instructions);
 }
 
-function headerOf(tuning: string): TuningHeader {
+async function headerOf(tuning: string): Promise<TuningHeader> {
   try {
-    return readTuning(tuning).header;
+    return (await readTuningInSlices(tuning, () => setImmediate())).header;
   } catch (error) {
     if (error instanceof TuningUnusable) throw unusable(`The file ${error.message}.`);
     throw error;
