@@ -118,6 +118,20 @@ describe('a second factor', () => {
     expect((await sessionOf(sign_in, cookieOf(set_cookies))).email).toBe(EMAIL);
   });
 
+  test('begins one session with a recovery code that two sign-ins send at once; the other begins again', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const { recovery_codes } = await withSecondFactor(made);
+    const [code = ''] = recovery_codes;
+    const both = [visit(await waiting(made)), visit(await waiting(made))];
+    const ends = await Promise.allSettled(both.map((each) => sign_in.finishSignIn(each, { code })));
+    expect(ends.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(ends.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: refusedAs('second_factor_ended'),
+    });
+    expect(made.problems).toEqual([]);
+  });
+
   test('can be replaced by each recovery code once, until there are new ones', async () => {
     await using made = await openTestSignIn();
     const { sign_in } = made;

@@ -68,8 +68,14 @@ const REFUSALS: Readonly<Record<string, SignInErrorCode>> = {
 /** The time for which better-auth takes no second factor of an account after ten wrong ones. */
 const LOCKED_S = 900;
 
-/** The status for a session that another request ended while this one extended it. */
-const SESSION_GONE = 401;
+/**
+ * The refusals without a code of their own, by status. Another request ended the session that this one extends, or another
+ * sign-in used up a recovery code meanwhile.
+ */
+const REFUSALS_BY_STATUS: Readonly<Record<number, SignInErrorCode>> = {
+  401: 'not_signed_in',
+  409: 'second_factor_ended',
+};
 
 /** Returns the result; throws better-auth's refusal as a `SignInError`. */
 export async function told<Result>(result: Promise<Result>): Promise<Result> {
@@ -83,7 +89,7 @@ export async function told<Result>(result: Promise<Result>): Promise<Result> {
 }
 
 function refusalOf({ body, statusCode }: APIError): SignInErrorCode | undefined {
-  return REFUSALS[String(body?.code)] ?? (statusCode === SESSION_GONE ? 'not_signed_in' : undefined);
+  return REFUSALS[String(body?.code)] ?? REFUSALS_BY_STATUS[statusCode];
 }
 
 export function nullIfNotSignedIn(error: unknown): null {
