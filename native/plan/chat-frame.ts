@@ -12,6 +12,34 @@ export interface ChatFrame {
 const PLACEHOLDER = '{the-message-goes-here}';
 /** The end of a template that leaves the model thinking. An answer needs a closed thought. */
 const OPEN_THOUGHT = /<think>\s*$/;
+/**
+ * The day that templates get for today, by the directives of `strftime`: the one that Llama 3's take without a clock.
+ * The true day would change a model's answers every midnight, and make those of two nodes differ.
+ */
+const TODAY: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '%a': 'Fri',
+    '%A': 'Friday',
+    '%b': 'Jul',
+    '%B': 'July',
+    '%d': '26',
+    '%H': '00',
+    '%I': '12',
+    '%m': '07',
+    '%M': '00',
+    '%p': 'AM',
+    '%S': '00',
+    '%y': '24',
+    '%Y': '2024',
+    '%%': '%',
+  }),
+);
+/** Goes before a template, because the library lets no value take the place of its own functions. */
+const SAME_DAY = '{% set strftime_now = same_day %}\n';
+
+function formatToday(format: string): string {
+  return format.replace(/%./g, (directive) => TODAY.get(directive) ?? directive);
+}
 
 /** Returns the text around one user message, or undefined if the template cannot be used. */
 function renderAround(
@@ -21,12 +49,13 @@ function renderAround(
   const textOf = (id: number | undefined) => (id === undefined ? '' : (vocabulary.texts[id] ?? ''));
   let rendered: string;
   try {
-    rendered = new Template(template).render({
+    rendered = new Template(SAME_DAY + template).render({
       messages: [{ role: 'user', content: PLACEHOLDER }],
       add_generation_prompt: true,
       enable_thinking: false,
       bos_token: textOf(vocabulary.bos),
       eos_token: textOf(vocabulary.eos),
+      same_day: formatToday,
     });
   } catch {
     // A template that cannot be rendered counts as a missing one.

@@ -67,6 +67,11 @@ describe('what stands around a message', () => {
     expect(tail).toBe('B');
   });
 
+  test('says the same day on every day, so that no answer changes at midnight', async () => {
+    const today = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y, %A %Q') }}{% endif %}";
+    expect(await frameOf(`${today}{{ messages[0].content }}`)).toEqual(['26 Jul 2024, Friday %Q', '']);
+  });
+
   test.each([
     ['there is no template', undefined],
     ['the template is not one', '{% for %}'],
