@@ -17,6 +17,8 @@ export interface EngineFacts {
   readonly device: string;
   /** The reason for a GPU of this machine that is not used. */
   readonly missing_gpu?: string | undefined;
+  /** As `PromptProfile.warning`. */
+  readonly warning?: string | undefined;
   /** The fitted temperatures by which scores are divided, by mode; null where there are none. */
   readonly temperatures: Calibration['temperatures'] | null;
   /** True if corrections can have the hidden states at its reads. */
@@ -94,6 +96,8 @@ export interface ScoringPlanner {
   readonly profile: string;
   /** The largest number of positions of a plan. */
   readonly context_tokens: number;
+  /** As `PromptProfile.warning`. */
+  readonly warning?: string | undefined;
   /** Plans as `DecisionPlanner.plan` does. */
   plan(input: DecisionInput): Promise<DecisionPlan>;
   /**

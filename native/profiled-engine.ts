@@ -48,6 +48,7 @@ export class ProfiledEngine implements DecisionEngine {
       evaluator: evaluator.kind,
       device: evaluator.device,
       missing_gpu: evaluator.missing_gpu,
+      warning: profile.warning,
       temperatures: calibration?.temperatures ?? null,
       reads_states: profile.states !== null,
     };

@@ -21,6 +21,7 @@ export class VocabularyPlanner implements ScoringPlanner {
   readonly vocabulary_sha256: string;
   readonly profile: string;
   readonly context_tokens: number;
+  readonly warning: string | undefined;
   #closed = false;
 
   /** Owns `tokenizer`, which `prompts` uses, and closes it on close. */
@@ -32,6 +33,7 @@ export class VocabularyPlanner implements ScoringPlanner {
     this.vocabulary_sha256 = setup.weights.sha256;
     this.profile = prompts.name;
     this.context_tokens = setup.context_tokens;
+    this.warning = prompts.warning;
   }
 
   async plan(input: DecisionInput): Promise<DecisionPlan> {

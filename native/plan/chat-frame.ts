@@ -6,6 +6,8 @@ import type { Vocabulary } from './vocabulary.ts';
 export interface ChatFrame {
   readonly head: readonly number[];
   readonly tail: readonly number[];
+  /** False if the model has no template that can be rendered for one user message. */
+  readonly has_template: boolean;
 }
 
 /** Stands for the user's message while a template is rendered; no template contains it. */
@@ -123,7 +125,7 @@ export async function chatFrame(
   const tail = await frameTokens(around?.after ?? '\n', vocabulary, tokenizer);
   const { bos } = vocabulary;
   const lacks_bos = vocabulary.begins_with_bos && bos !== undefined && head[0] !== bos;
-  return { head: lacks_bos ? [bos, ...head] : head, tail };
+  return { head: lacks_bos ? [bos, ...head] : head, tail, has_template: around !== undefined };
 }
 
 /**

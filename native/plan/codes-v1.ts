@@ -41,6 +41,9 @@ function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
   return order === 'forward' ? items : items.toReversed();
 }
 
+const NO_TEMPLATE =
+  'The file has no chat template that can be used: the model is asked without one, and may answer worse. Take a file with its template.';
+
 const YES_NO = ['Yes', 'No'] as const;
 
 /**
@@ -113,6 +116,7 @@ class CodesV1 implements PromptProfile {
   readonly name = 'codes-v1';
   readonly reads_many_options_twice = false;
   readonly states = null;
+  readonly warning: string | undefined;
   readonly #frame: ChatFrame;
   readonly #client: Tokenizer;
   readonly #cue: readonly number[];
@@ -128,6 +132,7 @@ class CodesV1 implements PromptProfile {
       );
     }
     this.#frame = frame;
+    this.warning = frame.has_template ? undefined : NO_TEMPLATE;
     this.#client = client;
     this.#cue = cue;
     this.#codes = codes;

@@ -68,6 +68,8 @@ export interface PromptProfile {
   readonly reads_many_options_twice: boolean;
   /** Null where not every score has a read of its own, whose hidden state would be that of the score. */
   readonly states: StateReads | null;
+  /** A sentence for the operator about a model that lacks something; undefined for none. */
+  readonly warning?: string | undefined;
   /**
    * Resolves with the plans for a request. A record that does not fit into `context_tokens` beside a question loses its
    * middle for that question, on token boundaries. No other question changes that. Rejects with `PlanRejected` if the

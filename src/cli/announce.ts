@@ -87,7 +87,11 @@ function shown({ temperatures, reads_states: _, ...facts }: EngineFacts) {
 
 function engineLines(engine: EngineFacts): readonly string[] {
   const model = `Model: ${engine.profile} on ${engine.device}, evaluated by ${EVALUATOR_NAMES[engine.evaluator]}`;
-  return engine.missing_gpu === undefined ? [model] : [model, `The GPU is not used: ${engine.missing_gpu}`];
+  return [
+    model,
+    ...(engine.warning === undefined ? [] : [engine.warning]),
+    ...(engine.missing_gpu === undefined ? [] : [`The GPU is not used: ${engine.missing_gpu}`]),
+  ];
 }
 
 /** A request that a shell can run as it stands. */

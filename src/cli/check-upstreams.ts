@@ -44,6 +44,7 @@ export async function checkVocabulary(
         `The model reads at most ${planner.context_tokens} tokens: give --context of at most that.`,
       );
     }
+    if (planner.warning !== undefined) process.stderr.write(`${planner.warning}\n`);
     return {
       vocabulary: { path, sha256: planner.vocabulary_sha256, profile: planner.profile },
       context_tokens: planner.context_tokens,

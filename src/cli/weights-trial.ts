@@ -69,6 +69,7 @@ async function trial(request: Static<typeof TrialRequest>): Promise<Static<typeo
         `The model reads at most ${facts.context_tokens} tokens: give --context of at most that.`,
       );
     }
+    if (facts.warning !== undefined) process.stderr.write(`${facts.warning}\n`);
     process.stderr.write(`Sending it a health probe by ${facts.profile} on ${facts.device}.\n`);
     await orFail(() => answerBothModes(engine));
     const { weights_sha256, profile } = facts;

@@ -61,6 +61,15 @@ describe('tds model add --weights', () => {
     );
   });
 
+  test('says that a chat template cannot be used', async () => {
+    const path = join(root.path, 'broken.gguf');
+    await writeTinyModel(path, { ...TINY_CHAT, chat_template: '{% for %}' });
+    const added = await add('untold', '--weights', path, '--closed');
+    expect(added.code).toBe(0);
+    expect(added.stderr).toContain('The file has no chat template that can be used');
+    await model('remove', 'untold');
+  });
+
   test('--closed keeps it closed until it is opened; a context of its own is kept', async () => {
     const words = ['--weights', markers, '--price', '2', '--context', '500', '--description', 'Small.'];
     expect(await add('decision-3', ...words, '--closed')).toMatchObject({
