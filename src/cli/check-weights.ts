@@ -7,6 +7,7 @@ import { checkedJson } from '../json/checked-json.ts';
 import { EMBEDDED, type ModelWeights } from '../store/catalog-records.ts';
 import { MS_PER_S } from '../time/clock.ts';
 import { CommandFailed, inOneSentence } from './command-failed.ts';
+import { exitCodeOf } from './interruptible.ts';
 import { TrialReply, type TrialRequest, WEIGHTS_TRIAL } from './weights-trial.ts';
 
 /** Weights that have answered, and their context in tokens. */
@@ -85,7 +86,9 @@ async function runTrial(
     is_late = true;
     child.kill('SIGKILL');
   }, deadline_ms);
-  const [printed] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+  const [printed] = await endedWithThisProcess(child, () =>
+    Promise.all([new Response(child.stdout).text(), child.exited]),
+  );
   clearTimeout(deadline);
   const reply = checkedJson(TrialReply, printed);
   if (reply !== undefined) return reply;
@@ -101,4 +104,26 @@ async function runTrial(
   throw new CommandFailed(
     `The model ${path} cannot be served (${late ?? end}): download it again, or give another model.`,
   );
+}
+
+/**
+ * Awaits `work`, and kills the child where this process ends before: one that is busy hears no signal of the terminal.
+ * A server has listeners of its own, which decide when it ends.
+ */
+async function endedWithThisProcess<Result>(
+  child: Bun.Subprocess,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const kill = () => child.kill('SIGKILL');
+  const listeners = (['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    .filter((signal) => process.listenerCount(signal) === 0)
+    .map((signal) => ({ signal, end: () => process.exit(exitCodeOf(signal)) }));
+  process.on('exit', kill);
+  for (const { signal, end } of listeners) process.on(signal, end);
+  try {
+    return await work();
+  } finally {
+    process.off('exit', kill);
+    for (const { signal, end } of listeners) process.off(signal, end);
+  }
 }

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-type Interruption = 'SIGINT' | 'SIGTERM';
+type Interruption = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 /** The number that shells add to a signal's number for the exit code. */
 const EXIT_BY_SIGNAL = 128;

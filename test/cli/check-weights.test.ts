@@ -3,10 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkWeights } from '../../src/cli/check-weights.ts';
 import { CommandFailed } from '../../src/cli/command-failed.ts';
+import { exitCodeOf } from '../../src/cli/interruptible.ts';
 import { WEIGHTS_TRIAL } from '../../src/cli/weights-trial.ts';
 import { eventually } from '../support/eventually.ts';
+import { MAIN } from '../support/program.ts';
 import { rejection } from '../support/rejection.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { initializeData } from './support.ts';
 
 setDefaultTimeout(120_000);
 
@@ -25,15 +28,15 @@ function endlessWeights(folder: string): string {
   return path;
 }
 
-/** The process of the trial that this process has started; undefined where there is none. */
-function trialProcess(): number | undefined {
+/** The process of the trial that a process has started, by default this one; undefined where there is none. */
+function trialProcess(starter = process.pid): number | undefined {
   const found = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .find((pid) => {
       try {
         const [, parent] = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
         const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-        return Number(parent) === process.pid && words.includes(WEIGHTS_TRIAL);
+        return Number(parent) === starter && words.includes(WEIGHTS_TRIAL);
       } catch {
         // It has ended meanwhile.
         return false;
@@ -63,4 +66,31 @@ describe.skipIf(process.platform !== 'linux')('a trial of weights', () => {
       `The model ${path} cannot be served (the process that loaded it was ended by SIGKILL, probably for lack of memory): make room, or give a smaller model.`,
     );
   });
+
+  test('ends with the command that started it, which a signal ends', async () => {
+    using directory = temporaryDirectory();
+    const data = join(directory.path, 'data');
+    await initializeData(data);
+    const words = ['--weights', endlessWeights(directory.path), '--price', '1', '--data', data];
+    const command = Bun.spawn([process.execPath, MAIN, 'model', 'add', 'endless', ...words], {
+      stderr: 'ignore',
+    });
+    await eventually(() => trialProcess(command.pid) !== undefined);
+    const trial = trialProcess(command.pid) ?? 0;
+    try {
+      command.kill('SIGTERM');
+      expect(await command.exited).toBe(exitCodeOf('SIGTERM'));
+      await eventually(() => !isAlive(trial));
+    } finally {
+      if (isAlive(trial)) process.kill(trial, 'SIGKILL');
+    }
+  });
 });
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
