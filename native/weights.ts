@@ -53,15 +53,19 @@ function remedy(path: string): string {
     : 'restore it from the repository (git checkout -- native/models)';
 }
 
+const MORE_DESCRIPTORS = 'raise the limit of file descriptors ("ulimit -n")';
+const UNREADABLE_ADVICE: ReadonlyMap<string, string> = new Map([
+  ['EMFILE', MORE_DESCRIPTORS],
+  ['ENFILE', MORE_DESCRIPTORS],
+  ['EISDIR', 'it is a folder, so give a file in it, of several parts the first'],
+]);
+
 function unreadable(path: string, error: unknown): WeightsError {
   const code = systemErrorCode(error);
   if (code === 'ENOENT') {
     return new WeightsError(`The weights file ${path} is missing: check the path, or ${remedy(path)}.`);
   }
-  const advice =
-    code === 'EMFILE' || code === 'ENFILE'
-      ? 'raise the limit of file descriptors ("ulimit -n")'
-      : 'make it readable for this user';
+  const advice = UNREADABLE_ADVICE.get(code ?? '') ?? 'make it readable for this user';
   return new WeightsError(`The weights file ${path} cannot be read (${code ?? String(error)}): ${advice}.`);
 }
 

@@ -53,6 +53,13 @@ describe('parts', () => {
     expect(weightsParts('/models/one.gguf')).toEqual(['/models/one.gguf']);
   });
 
+  test('are files: a folder is refused with what to give instead', async () => {
+    const path = await folder('weights-in-it');
+    expect(await refusal(verifyWeights(path))).toBe(
+      `The weights file ${path} cannot be read (EISDIR): it is a folder, so give a file in it, of several parts the first.`,
+    );
+  });
+
   test('other than the first are refused by naming the first', () => {
     expect(() => weightsParts('/models/m-00002-of-00003.gguf')).toThrow('m-00001-of-00003.gguf');
   });
