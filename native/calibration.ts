@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { systemErrorCode } from '../src/errors/system-error-code.ts';
 import { TypeTemperatures } from '../src/questions/temperatures.ts';
 import { WeightsError } from './errors.ts';
+import { EMBEDDED_WEIGHTS } from './weights.ts';
 
 const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 /** The cases on which a calibration was fitted, for people. */
@@ -19,7 +20,7 @@ const FittedOn = Type.Object(
 );
 
 /**
- * A fitted calibration, stored as `calibration.json` beside the weights. Each mode has its own temperatures, because it
+ * A fitted calibration, stored in a file beside the weights. Each mode has its own temperatures, because it
  * asks differently and has another confidence.
  */
 export const Calibration = Type.Object(
@@ -36,9 +37,19 @@ export const Calibration = Type.Object(
 );
 export type Calibration = Static<typeof Calibration>;
 
-/** Returns the path of the calibration of the weights whose first part is `first_part`. */
-export function calibrationPath(first_part: string): string {
+/** Returns the path of the only calibration of a folder, which all weights in it without one of their own have. */
+function sharedPath(first_part: string): string {
   return join(dirname(first_part), 'calibration.json');
+}
+
+/**
+ * Returns the path to which the calibration of the weights whose first part is `first_part` is written. It has their
+ * name, because other weights may lie in the folder.
+ */
+export function calibrationPath(first_part: string): string {
+  if (dirname(resolve(first_part)) === dirname(EMBEDDED_WEIGHTS)) return sharedPath(first_part);
+  const name = basename(first_part, '.gguf').replace(/-00001-of-\d{5}$/, '');
+  return join(dirname(first_part), `${name}.calibration.json`);
 }
 
 /**
@@ -50,16 +61,13 @@ export async function readCalibration(
   profile: string,
   weights_sha256: string,
 ): Promise<Calibration | undefined> {
-  const path = calibrationPath(first_part);
-  let content: string;
-  try {
-    content = await readFile(path, 'utf8');
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return undefined;
-    throw new WeightsError(`The calibration ${path} cannot be read: make it readable, or remove it.`, {
-      cause: error,
-    });
+  let path = calibrationPath(first_part);
+  let content = await contentOf(path);
+  if (content === undefined) {
+    path = sharedPath(first_part);
+    content = await contentOf(path);
   }
+  if (content === undefined) return undefined;
   const calibration = parseCalibration(content);
   if (calibration === undefined) {
     throw new WeightsError(`The calibration ${path} is not valid: fit it again, or remove it.`);
@@ -75,6 +83,18 @@ export async function readCalibration(
     );
   }
   return calibration;
+}
+
+/** Resolves with the text of a calibration; undefined where there is no such file. */
+async function contentOf(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return undefined;
+    throw new WeightsError(`The calibration ${path} cannot be read: make it readable, or remove it.`, {
+      cause: error,
+    });
+  }
 }
 
 function parseCalibration(content: string): Calibration | undefined {

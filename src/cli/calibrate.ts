@@ -31,7 +31,7 @@ export function registerCalibrate(program: Command): void {
     )
     .option(
       '--output <file>',
-      'where the calibration goes (default: calibration.json beside the weights, or the catalog for a model of upstreams)',
+      'where the calibration goes (default: NAME.calibration.json beside the weights NAME.gguf, or the catalog for a model of upstreams)',
     )
     .option('--work <directory>', 'folder of scores, shared with tds eval', 'evaluation')
     .option('--json', 'print JSON');

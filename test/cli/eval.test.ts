@@ -186,7 +186,8 @@ describe('tds calibrate', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('Mode fast');
     expect(stdout).toContain('Mode consistent');
-    const written: unknown = JSON.parse(await readFile(join(dirname(own), 'calibration.json'), 'utf8'));
+    const file = own.replace('.gguf', '.calibration.json');
+    const written: unknown = JSON.parse(await readFile(file, 'utf8'));
     expect(Value.Check(Calibration, written)).toBe(true);
     const report = JSON.parse(
       (await run('eval', labels, '--model', own, '--output', 'fit', '--probes', '0', '--json')).stdout,
@@ -201,7 +202,7 @@ describe('tds calibrate', () => {
       report.uncalibrated.types.map((group: typeof report) => group.metrics.accuracy.value),
     );
     const other = await newModel('other', 3);
-    await copyFile(join(dirname(own), 'calibration.json'), join(dirname(other), 'calibration.json'));
+    await copyFile(file, join(dirname(other), 'calibration.json'));
     const refused = await run('eval', EXAMPLE, '--model', other, '--output', 'other');
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('other weights');
@@ -209,7 +210,7 @@ describe('tds calibrate', () => {
 
   test('leaves the temperatures of types with too few labels as they are, and says which', async () => {
     const own = await newModel('kept');
-    const path = join(dirname(own), 'calibration.json');
+    const path = own.replace('.gguf', '.calibration.json');
     const temperatures = async () => Value.Decode(Calibration, await Bun.file(path).json()).temperatures;
     expect((await run('calibrate', labels, '--model', own, '--work', 'kept')).code).toBe(0);
     const present = await temperatures();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { mkdtemp, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import type { Calibration } from '../../native/calibration.ts';
-import { openEngine } from '../../native/engine.ts';
+import { calibrationPath, checkModel, EMBEDDED_WEIGHTS, openEngine } from '../../native/engine.ts';
 import { WeightsError } from '../../native/errors.ts';
 import type { DecisionInput } from '../../native/plan/profile.ts';
 import type { Question } from '../../src/questions/question.ts';
@@ -120,6 +120,21 @@ describe('beside the weights', () => {
     expect(divided.scores).toEqual(
       plain.scores.map((scores, index) => scores.map((one) => one / (temperatures[index] ?? Number.NaN))),
     );
+  });
+
+  test('one with the name of the weights counts for them alone, whatever others lie in their folder', async () => {
+    const path = await beside(JSON.stringify(calibration('codes-v1')));
+    const folder = dirname(path);
+    const other = join(folder, 'other-00001-of-00001.gguf');
+    await writeTinyModel(other, { ...TINY_MARKERS, layers: 1 });
+    const own = calibration(profile, weights_sha256);
+    await writeFile(join(folder, 'tiny.calibration.json'), JSON.stringify(own));
+    expect((await checkModel({ model_path: path })).is_calibrated).toBe(true);
+    await expect(checkModel({ model_path: other })).rejects.toThrow('codes-v1');
+    await rm(join(folder, 'calibration.json'));
+    expect((await checkModel({ model_path: other })).is_calibrated).toBe(false);
+    expect(calibrationPath(other)).toBe(join(folder, 'other.calibration.json'));
+    expect(calibrationPath(EMBEDDED_WEIGHTS)).toBe(join(dirname(EMBEDDED_WEIGHTS), 'calibration.json'));
   });
 
   test.each([
