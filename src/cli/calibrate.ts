@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { SetupError } from '../../native/engine.ts';
-import { type CalibrationFit, fitCalibration, fitTable } from '../eval/calibration-fit.ts';
+import { type CalibrationFit, evenTypes, fitCalibration, fitTable } from '../eval/calibration-fit.ts';
 import type { EvalCase } from '../eval/cases.ts';
 import { scoredQuestions } from '../eval/collect.ts';
 import { seededRandom } from '../eval/random.ts';
@@ -150,6 +150,12 @@ function print(fast: CalibrationFit, consistent: CalibrationFit): void {
     printLine(`\nMode ${mode}, before and after calibration, each question by a fit that it had no part in`);
     const [headings = [], ...rows] = fitTable(fit);
     printTable(headings, rows, 'None.');
+    const even = evenTypes(fit);
+    if (even.length > 0) {
+      printLine(
+        `Types with a temperature at its bound: ${even.join(', ')}. The model’s scores tell nothing of these answers, and with this calibration those to all other questions of the type are nearly even too. Try "tds tune" on these questions instead.`,
+      );
+    }
     if (fit.kept.length > 0) {
       printLine(
         `Types with fewer than ${QUESTIONS_MIN} labels, whose temperatures stay as they are: ${fit.kept.join(', ')}.`,

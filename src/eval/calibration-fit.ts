@@ -10,6 +10,7 @@ import {
   assignFolds,
   type FoldBy,
   fitTemperatures,
+  isAtBound,
   outOfFoldTemperatures,
   QUESTIONS_MIN,
 } from './temperature-fit.ts';
@@ -125,6 +126,17 @@ export function fitTable({ temperatures, out_of_fold }: CalibrationFit): Table {
       temperatureText(temperatures, type),
     ]),
   ];
+}
+
+/** Returns the fitted types of which some answers are as good as even, because the scores tell nothing of them. */
+export function evenTypes({ temperatures, out_of_fold }: CalibrationFit): readonly QuestionType[] {
+  return out_of_fold
+    .map(({ type }) => type)
+    .filter((type) => {
+      const of_type = temperatures[type];
+      const all = typeof of_type === 'number' ? [of_type] : of_type.map(({ temperature }) => temperature);
+      return all.some(isAtBound);
+    });
 }
 
 function temperatureText(temperatures: TypeTemperatures, type: QuestionType): string {

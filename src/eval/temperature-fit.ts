@@ -16,6 +16,8 @@ export const QUESTIONS_MIN = 100;
 
 const TEMPERATURE_MIN = 0.05;
 const TEMPERATURE_MAX = 20;
+/** A search that ends at the bound ends this near to it. */
+const AT_BOUND = 0.99 * TEMPERATURE_MAX;
 /** Each step keeps 0.618 of the interval: 40 of them leave 1e-8 of it. */
 const SEARCH_STEPS = 40;
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
@@ -83,6 +85,11 @@ export function fitTemperature(questions: readonly Fitted[]): number {
     else low = left;
   }
   return Math.exp((low + high) / 2);
+}
+
+/** Returns true if only the bound kept a temperature from being higher. */
+export function isAtBound(temperature: number): boolean {
+  return temperature > AT_BOUND;
 }
 
 function totalLoss(questions: readonly Fitted[], temperature: number): number {

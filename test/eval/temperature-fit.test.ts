@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { fitCalibration, fitTable } from '../../src/eval/calibration-fit.ts';
+import { evenTypes, fitCalibration, fitTable } from '../../src/eval/calibration-fit.ts';
 import type { ScoredQuestion } from '../../src/eval/collect.ts';
 import { type Random, seededRandom } from '../../src/eval/random.ts';
 import {
@@ -140,6 +140,24 @@ test('what a fit is worth is unknown where all questions of a type are in one se
   expect(fitTable(by_set)[1]?.filter((cell) => cell === '-')).toHaveLength(3);
   const by_record = fitCalibration(questions, { ...options, fold_by: 'record' });
   expect(by_record.out_of_fold[0]?.after).not.toBeNull();
+});
+
+test('a type whose scores tell nothing of the answers is named, and no other', () => {
+  const random = seededRandom(11);
+  const options = {
+    present: undefined,
+    cases_sha256: '0'.repeat(64),
+    folds: 5,
+    fold_by: 'record',
+    random,
+  } as const;
+  const questions = Array.from({ length: 300 }, (_, index) => drawn(random, 3, 3, `record ${index}`));
+  const wrong = questions.map((question) => ({
+    ...question,
+    scores: question.scores.map((score, option) => score - 9 * (question.target[option] ?? 0)),
+  }));
+  expect(evenTypes(fitCalibration(wrong, options))).toEqual(['choice']);
+  expect(evenTypes(fitCalibration(questions, options))).toEqual([]);
 });
 
 describe('a type with too few questions', () => {
