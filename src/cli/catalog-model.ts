@@ -39,7 +39,7 @@ export interface ChosenModel extends MeasuredModel {
   readonly tuning: Tuning | null;
   /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
-  /** Stores a calibration where a service finds it. Resolves with the place. Null where nothing written would stay. */
+  /** Stores a calibration where a service finds it. Resolves with the place, for people. Null where nothing written would stay. */
   readonly keepCalibration: ((fitted: FittedCalibration) => Promise<string>) | null;
 }
 
@@ -104,7 +104,7 @@ async function openWeights(id: string | null, options: OpenOptions): Promise<Cho
   const keepCalibration = async (fitted: FittedCalibration) => {
     const to = calibrationPath(first);
     await writeCalibration(to, { profile, weights_sha256, ...fitted });
-    return to;
+    return `${to}\nA running service takes it by "tds model reload ${id ?? 'ID'}".`;
   };
   return {
     ...measuredEngine(engine),

@@ -93,7 +93,10 @@ async function tune(cases_file: string, options: TuneOptions): Promise<void> {
       fitted_on: { cases_sha256: read.sha256, records: read.cases.length, seed },
     };
     await writeWholeFile(options.output, writeTuning({ header, entries }));
-    if (!options.json) printLine(`\nTuning: ${options.output}, with ${entries.length} corrections`);
+    if (!options.json) {
+      printLine(`\nTuning: ${options.output}, with ${entries.length} corrections`);
+      printLine(`Serve it by "tds model add ID --tuning ${options.output}".`);
+    }
   } finally {
     await model.close();
   }

@@ -186,6 +186,7 @@ describe('tds calibrate', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('Mode fast');
     expect(stdout).toContain('Mode consistent');
+    expect(stdout).toContain('A running service takes it by "tds model reload ID".\n');
     const file = own.replace('.gguf', '.calibration.json');
     const written: unknown = JSON.parse(await readFile(file, 'utf8'));
     expect(Value.Check(Calibration, written)).toBe(true);

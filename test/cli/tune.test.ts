@@ -63,7 +63,8 @@ describe('tds tune', () => {
     const cases = await casesFile('mostly-no.jsonl', mostlyNo(40));
     const { code, stdout, stderr } = await tune(cases, 'one.tuning');
     expect({ code, stderr: stderr.includes('100%') }).toEqual({ code: 0, stderr: true });
-    for (const text of ['Is a refund asked for?', 'LABELS', 'NLL BEFORE', '100 MORE LABELS', ' 40 ']) {
+    const next = 'Serve it by "tds model add ID --tuning one.tuning".';
+    for (const text of ['Is a refund asked for?', 'LABELS', 'NLL BEFORE', '100 MORE LABELS', ' 40 ', next]) {
       expect(stdout).toContain(text);
     }
     const text = await written('one.tuning');
