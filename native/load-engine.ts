@@ -65,10 +65,10 @@ async function makeProfile(
 }
 
 /** Throws `WeightsError` if the weights are not those that were checked. */
-function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: ExpectedModel): void {
+function requireWeights({ first, sha256 }: Weights, { weights_sha256 }: ExpectedModel, advice: string): void {
   if (weights_sha256 === null || weights_sha256 === sha256) return;
   throw new WeightsError(
-    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or take the new one by "tds model reload".`,
+    `The weights ${first} are others than when the model was added (SHA-256 ${sha256}, not ${weights_sha256}): put the file back, or ${advice}.`,
   );
 }
 
@@ -90,10 +90,14 @@ interface OpenVocabulary {
   readonly profile: PromptProfile;
 }
 
-async function openVocabulary(options: OpenOptions): Promise<OpenVocabulary> {
+/** `advice` says how other weights than the expected ones are taken. */
+async function openVocabulary(
+  options: OpenOptions,
+  advice = 'take the new one by "tds model reload"',
+): Promise<OpenVocabulary> {
   const weights = await verifyWeights(options.model_path ?? EMBEDDED_WEIGHTS);
   const { expected } = options;
-  if (expected !== undefined) requireWeights(weights, expected);
+  if (expected !== undefined) requireWeights(weights, expected, advice);
   // These run in order, because llama.cpp may open only a model that was found servable.
   const facts = await readServableFacts(weights);
   const tokenizer = await openTokenizer(weights, options);
@@ -121,7 +125,10 @@ export async function openPlanner(options: OpenOptions): Promise<ModelPlanner> {
 
 /** Does the same for plans that a server evaluates. A file without tensors is enough. Throws as `openPlanner` does. */
 export async function openScoringPlanner(options: OpenOptions): Promise<ScoringPlanner> {
-  const { weights, context_tokens, facts, tokenizer, profile } = await openVocabulary(options);
+  const { weights, context_tokens, facts, tokenizer, profile } = await openVocabulary(
+    options,
+    'remove the model and add it again',
+  );
   return new VocabularyPlanner({ weights, context_tokens, vocabulary: facts.vocabulary }, tokenizer, profile);
 }
 

@@ -58,5 +58,8 @@ describe.each(IMPLEMENTATIONS.map((name) => [name]))('with the tokenizer of %s',
 test('another file than was expected is refused', async () => {
   const expected = { weights_sha256: '0'.repeat(64), profile: 'codes-v1' };
   const opened = openScoringPlanner({ gpu: false, model_path: vocabulary_only, expected });
-  expect(await opened.catch((error: unknown) => error)).toBeInstanceOf(WeightsError);
+  const refused = await opened.catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(WeightsError);
+  // It is no model's own weights, which a reload would take.
+  expect(String(refused)).toEndWith('put the file back, or remove the model and add it again.');
 });
