@@ -39,7 +39,7 @@ import { type DataContext, type JsonOptions, jsonCommand, withData } from './com
 import { CommandFailed } from './command-failed.ts';
 import { addSettings, hasFlag } from './command-settings.ts';
 import { printJson, printLine, printRows } from './output.ts';
-import { type ReloadOptions, reloadModel } from './reload-model.ts';
+import { type ReloadOptions, reloadModel, unfitAfterReload } from './reload-model.ts';
 import { askForModelStates, type ServedModelState } from './reload-socket.ts';
 import { answerTimeout, type GivenMembers, upstreamAddress, upstreamMembers } from './upstream-members.ts';
 import { dollars, NONE } from './values.ts';
@@ -394,7 +394,16 @@ function registerReload(parent: Command): void {
       '\nWeights that do not load change nothing. Both sets are in memory for a moment. Never write into a file that is served: move a new one to its place. Without a running server, or for a closed model, the new weights are checked by this command, with the settings above.',
     )
     .action(async (id: string, options: JsonOptions & ReloadOptions) => {
-      const { model, is_swapped } = await withData(options, (context) => reloadModel(context, id, options));
+      const { model, is_swapped, unfit } = await withData(options, async (context) => {
+        const reloaded = await reloadModel(context, id, options);
+        return { ...reloaded, unfit: await unfitAfterReload(context, reloaded.model) };
+      });
+      if (unfit.length > 0) {
+        const ids = unfit.map((one) => one.id).join(', ');
+        process.stderr.write(
+          `Tuned on other weights, so that their tuned questions get 502: ${ids}. Tune again, remove them and add them again.\n`,
+        );
+      }
       const done = is_swapped
         ? `${id} is answered for by the new weights.`
         : `The weights of ${id} are good, and the next load takes them.`;

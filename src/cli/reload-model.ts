@@ -12,6 +12,7 @@ import type { DataContext, DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { isServerRunning } from './data-directory.ts';
 import { askForReload } from './reload-socket.ts';
+import { unfitTunings } from './unfit-tunings.ts';
 
 export interface ReloadOptions extends DataOptions, Omit<ModelConfig, 'model'> {
   readonly weights?: string;
@@ -22,6 +23,16 @@ export interface Reloaded {
   readonly model: CatalogModel;
   /** True if a running server has swapped the weights; false if they were checked here, for its next load. */
   readonly is_swapped: boolean;
+}
+
+/** Returns the tuned models that the weights of their base do not fit any more. */
+export async function unfitAfterReload(
+  { store }: DataContext,
+  { id, weights_sha256, profile }: CatalogModel,
+): Promise<readonly CatalogModel[]> {
+  // A model that follows the program has its own warning, at each start.
+  if (weights_sha256 === null || profile === null) return [];
+  return await unfitTunings(store, id, { weights_sha256, profile });
 }
 
 /**

@@ -15,7 +15,7 @@ import { isPostgres, POSTGRES_BACKUPS } from '../config/database-address.ts';
 import type { ModelConfig, Values } from '../config/settings.ts';
 import { PROGRAM_VERSION } from '../program/build-info.ts';
 import { type AuditReport, formatAudit } from '../store/audit-report.ts';
-import { EMBEDDED } from '../store/catalog-records.ts';
+import { type CatalogModel, EMBEDDED } from '../store/catalog-records.ts';
 import type { Writer } from '../store/database.ts';
 import type { Records } from '../store/store.ts';
 import { systemClock } from '../time/clock.ts';
@@ -34,6 +34,7 @@ import {
   portFinding,
 } from './machine-findings.ts';
 import { formatTime, printJson, printTable } from './output.ts';
+import { unfitTunings } from './unfit-tunings.ts';
 
 export interface DoctorOptions extends JsonOptions, ModelConfig, Values<'host' | 'port'> {
   /** The folder of scheduled backups; undefined for a folder of the data directory. */
@@ -100,6 +101,7 @@ async function modelFindings(
     });
     // A closed model refuses no request, so its failure is only a warning.
     findings.push(found.state === 'broken' && status !== 'live' ? { ...found, state: 'warning' } : found);
+    if (found.state === 'ok') findings.push(...(await tuningFindings({ catalog }, model)));
   }
   return findings;
 }
@@ -115,8 +117,22 @@ async function upstreamsFinding(model: AskedModel, config: ModelConfig): Promise
     : {
         subject: `upstreams of ${id}`,
         state: 'warning',
-        detail: failures.map(({ message }) => message).join(' '),
+        // One vocabulary fails for all of them.
+        detail: [...new Set(failures.map(({ message }) => message))].join(' '),
       };
+}
+
+/** Returns a finding about each open tuned model whose tuning does not fit the weights of its base. */
+async function tuningFindings(
+  records: Pick<Records, 'catalog'>,
+  { id: base, weights_sha256, profile }: CatalogModel,
+): Promise<readonly Finding[]> {
+  if (weights_sha256 === null || profile === null) return [];
+  return (await unfitTunings(records, base, { weights_sha256, profile })).map(({ id }) => ({
+    subject: `tuning of ${id}`,
+    state: 'warning',
+    detail: `it was fitted on other weights than ${base} has, so that tuned questions get 502: tune again, remove it and add it again`,
+  }));
 }
 
 async function weightsFinding(subject: string, options: OpenOptions): Promise<Finding> {

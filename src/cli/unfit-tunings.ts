@@ -1,7 +1,8 @@
 import type { EngineFacts } from '../../native/engine.ts';
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Log } from '../log/log.ts';
-import type { Store } from '../store/store.ts';
+import type { CatalogModel } from '../store/catalog-records.ts';
+import type { Records, Store } from '../store/store.ts';
 import { readTuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
 
 /**
@@ -13,13 +14,26 @@ export async function warnOfUnfitTunings(
   facts: Pick<EngineFacts, 'weights_sha256' | 'profile'>,
   log: Pick<Log, 'warn'>,
 ): Promise<void> {
-  for (const { id, status, base_id, organization_id } of await catalog.allModels()) {
-    if (status !== 'live' || base_id !== DEFAULT_MODEL || fits(await catalog.findTuning(id), facts)) continue;
+  for (const { id, organization_id } of await unfitTunings({ catalog }, DEFAULT_MODEL, facts)) {
     log.warn('a tuned model does not fit the weights: its tuned questions get 502 until it is tuned again', {
       model: id,
       organization_id,
     });
   }
+}
+
+/** Returns the open tuned models of a base whose tuning does not fit these weights. */
+export async function unfitTunings(
+  { catalog }: Pick<Records, 'catalog'>,
+  base: string,
+  facts: Pick<EngineFacts, 'weights_sha256' | 'profile'>,
+): Promise<readonly CatalogModel[]> {
+  const unfit: CatalogModel[] = [];
+  for (const model of await catalog.allModels()) {
+    if (model.status !== 'live' || model.base_id !== base) continue;
+    if (!fits(await catalog.findTuning(model.id), facts)) unfit.push(model);
+  }
+  return unfit;
 }
 
 /** Returns true for a tuning that was fitted on these weights; and for none, because the model was removed meanwhile. */

@@ -187,3 +187,26 @@ test('a start on other weights, such as after an update, names the tuned models 
     { level: 'warn', model: 'tuned-before', organization_id: null },
   ]);
 });
+
+test('a reload of the base with other weights names the tuned models that do not fit them, and so does doctor', async () => {
+  const on_cpu = ['--gpu', 'none', '--threads', '1', '--data', data];
+  const [before, after] = ['before', 'after'].map((name) => join(directory.path, `${name}.gguf`)) as [
+    string,
+    string,
+  ];
+  await writeTinyModel(before, { ...TINY_MARKERS, words: [' before'] });
+  await writeTinyModel(after, { ...TINY_MARKERS, words: [' after'] });
+  expect((await command(['model', 'add', 'base', '--weights', before, '--price', '1', ...on_cpu])).code).toBe(
+    0,
+  );
+  const fitted = join(directory.path, 'base.tuning');
+  await writeFile(fitted, textFor((await verifyWeights(before)).sha256));
+  expect((await add('of-base', '--tuning', fitted)).code).toBe(0);
+  const doctor = async () => (await command(['doctor', ...on_cpu])).stdout;
+  expect(await doctor()).not.toContain('tuning of of-base');
+  const reload = (path: string) => command(['model', 'reload', 'base', '--weights', path, ...on_cpu]);
+  const told = 'so that their tuned questions get 502: of-base.';
+  expect((await reload(after)).stderr).toContain(told);
+  expect(await doctor()).toContain('tuning of of-base');
+  expect((await reload(before)).stderr).not.toContain(told);
+});
