@@ -14,7 +14,8 @@ const EXPIRY_MS = 7 * DAY_MS;
 
 /**
  * Raises an alert for each condition that has begun, and ends those whose condition is over, so that it may be raised
- * again. Reads only, unless there is something to write.
+ * again. Each is a transaction of its own, because thousands may begin at once and have thousands of recipients. Reads
+ * only, unless there is something to write.
  */
 export async function watchAlerts({
   store,
@@ -29,13 +30,9 @@ export async function watchAlerts({
   const refused_micros = limit_refusals.take();
   try {
     const { begun, over } = await store.snapshot((records) => changesOf(records, now_ms, refused_micros));
-    if (begun.length === 0 && over.length === 0) return;
-    await store.transaction(async (records) => {
-      // Another service may have written some meanwhile.
-      const changes = await changesOf(records, now_ms, refused_micros);
-      for (const { id } of changes.over) await records.alerts.endAlert(id, now_ms);
-      for (const alert of changes.begun) await raiseAlert(records, alert, now_ms);
-    });
+    // An alert that another service wrote meanwhile is not written again.
+    for (const alert of over) await store.transaction(({ alerts }) => alerts.endAlert(alert.id, now_ms));
+    for (const alert of begun) await store.transaction((records) => raiseAlert(records, alert, now_ms));
   } catch (error) {
     for (const [subject_id, micros] of refused_micros) limit_refusals.note(subject_id, micros);
     throw error;
@@ -49,9 +46,9 @@ async function changesOf(
   refused_micros: ReadonlyMap<string, number>,
 ) {
   const open = await records.alerts.openAlerts();
-  const conditions = await conditionsAt(records, { now_ms, refused_micros, open });
+  const known = new Map(open.map((alert) => [identityOf(alert), alert]));
+  const conditions = await conditionsAt(records, { now_ms, refused_micros, open: known });
   const lasting = new Set(conditions.map(identityOf));
-  const known = new Set(open.map(identityOf));
   return {
     begun: conditions.filter((condition) => !known.has(identityOf(condition))),
     over: open.filter((alert) => !lasting.has(identityOf(alert))),
@@ -71,7 +68,8 @@ interface Situation {
   readonly now_ms: number;
   /** The smallest refused cost of projects and keys whose limit has refused a request since the last look. */
   readonly refused_micros: ReadonlyMap<string, number>;
-  readonly open: readonly OpenAlert[];
+  /** The open alerts by their identity. */
+  readonly open: ReadonlyMap<string, OpenAlert>;
 }
 
 async function conditionsAt(
@@ -133,19 +131,14 @@ function spendingOf(
  * the limit changes, because no later request needs to be refused.
  */
 function isReached(
-  { subject_id, spent_micros, limit_micros }: LimitedSpending,
+  { organization_id, subject_id, spent_micros, limit_micros }: LimitedSpending,
   { now_ms, refused_micros, open }: Situation,
   reached: AlertKind,
 ): boolean {
+  const known = open.get(identityOf({ organization_id, kind: reached, subject_id }));
   return (
     spent_micros >= (limit_micros * REACHED_PERCENT) / 100 ||
     spent_micros + (refused_micros.get(subject_id) ?? 0) > limit_micros ||
-    open.some(
-      (alert) =>
-        alert.kind === reached &&
-        alert.subject_id === subject_id &&
-        alert.limit_micros === limit_micros &&
-        monthOf(alert.created_at_ms) === monthOf(now_ms),
-    )
+    (known?.limit_micros === limit_micros && monthOf(known.created_at_ms) === monthOf(now_ms))
   );
 }

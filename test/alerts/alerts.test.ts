@@ -1,11 +1,11 @@
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test';
 import { OPERATOR } from '../../src/access/actor.ts';
 import type { AccountContext } from '../../src/access/context.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import { createKey, revokeKey, rotateKey, setKeyExpiry, setKeyLimit } from '../../src/accounts/keys.ts';
 import { removeMember } from '../../src/accounts/members.ts';
 import { createOrganization, setTierSettings } from '../../src/accounts/organizations.ts';
-import { archiveProject, changeProject } from '../../src/accounts/projects.ts';
+import { archiveProject, changeProject, createProject } from '../../src/accounts/projects.ts';
 import { setCreditAlert } from '../../src/alerts/credit-alert.ts';
 import { LimitRefusals } from '../../src/alerts/limit-refusals.ts';
 import { markAlertsRead, receivedAlerts } from '../../src/alerts/received.ts';
@@ -233,6 +233,23 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     await archiveProject(context, owner(), project_id);
     await run();
     expect(await kindsOf(owner())).toEqual([]);
+  });
+
+  test('many that begin and end at once are a transaction each, so that requests need not wait for all', async () => {
+    await createProject(context, owner(), { organization_id, name: 'Other' });
+    await database.run(
+      `UPDATE projects SET spend_limit_micros = ${DOLLAR} WHERE organization_id = '${organization_id}'`,
+    );
+    await database.run(`INSERT INTO project_months (project_id, month, spent_micros)
+      SELECT id, '${monthOf(clock.now_ms())}', ${DOLLAR} FROM projects`);
+    const transactions = spyOn(database.store, 'transaction');
+    await run();
+    expect(await kindsOf(owner())).toEqual(['spend_limit_reached', 'spend_limit_reached']);
+    expect(transactions).toHaveBeenCalledTimes(2);
+    await database.run('UPDATE projects SET spend_limit_micros = NULL');
+    await run();
+    expect(transactions).toHaveBeenCalledTimes(4);
+    transactions.mockRestore();
   });
 
   test('below 80% nothing, from 80% one alert, and at the limit the other', async () => {
