@@ -1,4 +1,4 @@
-import { gt, sql } from 'drizzle-orm';
+import { asc, gt, sql } from 'drizzle-orm';
 import type { KeyHashStart, KeyRecords, KeyUse } from '../../src/store/key-records.ts';
 import { SqlKeyRecords } from '../records/key-records.ts';
 import type { Executor } from './connection.ts';
@@ -14,14 +14,16 @@ export class PostgresKeyRecords extends SqlKeyRecords implements KeyRecords {
   }
 
   /** Keys are inserted in serial transactions of the store, so no key with a lower number is committed later. */
-  async hashesSince(row: number, length: number): Promise<KeyHashStart[]> {
+  async hashesSince(row: number, length: number, limit: number): Promise<KeyHashStart[]> {
     return await this.#executor
       .select({
         row: apiKeys.row_id,
         hash_start: sql<string>`left(${apiKeys.secret_sha256}, ${length})`,
       })
       .from(apiKeys)
-      .where(gt(apiKeys.row_id, row));
+      .where(gt(apiKeys.row_id, row))
+      .orderBy(asc(apiKeys.row_id))
+      .limit(limit);
   }
 
   /**

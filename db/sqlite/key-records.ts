@@ -17,6 +17,8 @@ export function prepareKeyStatements(db: Db) {
       })
       .from(apiKeys)
       .where(sql`rowid > ${sql.placeholder('row')}`)
+      .orderBy(sql`rowid`)
+      .limit(sql.placeholder('limit'))
       .prepare(),
     writeLastUsed: db
       .update(apiKeys)
@@ -47,8 +49,8 @@ export class SqliteKeyRecords extends SqlKeyRecords implements KeyRecords {
     this.#commits = commits;
   }
 
-  hashesSince(row: number, length: number): Promise<KeyHashStart[]> {
-    return this.#access.read(() => this.#statements.hashesSince.all({ row, length }));
+  hashesSince(row: number, length: number, limit: number): Promise<KeyHashStart[]> {
+    return this.#access.read(() => this.#statements.hashesSince.all({ row, length, limit }));
   }
 
   /** Writes in the group commit that has the holds of the same requests. */

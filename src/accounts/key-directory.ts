@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { limitsFor, type TierLimits, tierInForce } from '../contract/tiers.ts';
 import { sameHash, secretHash } from '../hashing/secret-hash.ts';
 import type { ActiveKey, KeyRecords } from '../store/key-records.ts';
@@ -26,6 +27,8 @@ const KEY_CACHE_MS = 60_000;
 const CACHE_SIZE_MAX = 10_000;
 /** The interval between reads of new keys, while a client tries keys that do not exist. */
 const NEW_KEYS_READ_MS = 1_000;
+/** The keys of one read, after which other work runs: the first read of a process finds all keys of all years. */
+const KEYS_OF_A_READ = 5_000;
 /** The hexadecimal characters of a hash that fit in a number. A collision only costs a needless lookup. */
 const SHORT_HASH_LENGTH = 12;
 
@@ -78,6 +81,7 @@ export class KeyDirectory {
     private readonly records: LookedUpKeys,
     private readonly clock: Clock,
     private readonly cache_size_max: number = CACHE_SIZE_MAX,
+    private readonly keys_of_a_read: number = KEYS_OF_A_READ,
   ) {}
 
   /**
@@ -160,9 +164,14 @@ export class KeyDirectory {
   }
 
   async #readNewKeys(now_ms: number): Promise<void> {
-    for (const { row, hash_start } of await this.records.hashesSince(this.#last_row, SHORT_HASH_LENGTH)) {
-      this.#short_hashes.add(shortHash(hash_start));
-      this.#last_row = Math.max(this.#last_row, row);
+    for (;;) {
+      const found = await this.records.hashesSince(this.#last_row, SHORT_HASH_LENGTH, this.keys_of_a_read);
+      for (const { row, hash_start } of found) {
+        this.#short_hashes.add(shortHash(hash_start));
+        this.#last_row = row;
+      }
+      if (found.length < this.keys_of_a_read) break;
+      await setImmediate();
     }
     this.#new_keys_read_at_ms = now_ms;
   }

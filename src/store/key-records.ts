@@ -139,10 +139,10 @@ export interface KeyRecords {
   findHash(key_id: string): Promise<string | undefined>;
   findActive(secret_sha256: string): Promise<ActiveKey | undefined>;
   /**
-   * Returns the first characters of the hashes of all keys made after a row, including revoked ones; of all
-   * for row 0.
+   * Returns the first characters of the hashes of keys made after a row, revoked ones too. There are at most `limit`, in
+   * the order of their rows; those of the first keys for row 0.
    */
-  hashesSince(row: number, length: number): Promise<KeyHashStart[]>;
+  hashesSince(row: number, length: number, limit: number): Promise<KeyHashStart[]>;
   /**
    * Writes when keys were used; a stored time never moves back. Calls `noted` when the commit begins, so that
    * later uses are included. Resolves with the written uses, once they are on disk.

@@ -262,7 +262,7 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
             await read.pass();
             return found;
           },
-          hashesSince: (row, length) => keys.hashesSince(row, length),
+          hashesSince: (row, length, limit) => keys.hashesSince(row, length, limit),
           writeLastUsed: (noted) => keys.writeLastUsed(noted),
         },
         clock,
@@ -274,6 +274,30 @@ describe.each(DATABASES)('keys of callers, $name', ({ name, open }) => {
       read.open();
       expect(await begun).not.toBeNull();
       expect(await slow.authenticate(secret)).toBeNull();
+    });
+
+    test('finds keys of all years, and reads only some of them at once', async () => {
+      const secrets = [];
+      for (const number of [1, 2, 3, 4, 5]) secrets.push(await addKey(`key_${number}`));
+      const { keys } = database.store;
+      const reads: number[] = [];
+      const paged = new KeyDirectory(
+        {
+          findHash: (key_id) => keys.findHash(key_id),
+          findActive: (secret_sha256) => keys.findActive(secret_sha256),
+          hashesSince: async (row, length, limit) => {
+            const found = await keys.hashesSince(row, length, limit);
+            reads.push(found.length);
+            return found;
+          },
+          writeLastUsed: (noted) => keys.writeLastUsed(noted),
+        },
+        clock,
+        10,
+        2,
+      );
+      for (const secret of secrets) expect(await paged.mayExist(secret, rethrow)).toBe(true);
+      expect(reads).toEqual([2, 2, 1]);
     });
 
     test('keeps no more lookups than its size and drops the oldest', async () => {
