@@ -260,10 +260,14 @@ export const apiKeys = pgTable(
     monthly_limit_micros: integer(),
   },
   (table) => [
-    index('api_keys_project').on(table.project_id),
+    // A project may have any number of revoked keys: its active ones, and the last revoked, are found without the others.
+    index('api_keys_project').on(table.project_id, table.revoked_at_ms, table.id),
     index('api_keys_limited')
       .on(table.monthly_limit_micros)
-      .where(sql`${table.monthly_limit_micros} IS NOT NULL`),
+      .where(sql`${table.monthly_limit_micros} IS NOT NULL AND ${table.revoked_at_ms} IS NULL`),
+    index('api_keys_rotated')
+      .on(table.first_key_id)
+      .where(sql`${table.first_key_id} IS NOT NULL AND ${table.revoked_at_ms} IS NULL`),
     index('api_keys_expiry').on(table.expires_at_ms).where(sql`${table.revoked_at_ms} IS NULL`),
     uniqueIndex('api_keys_row').on(table.row_id),
   ],
@@ -292,6 +296,7 @@ export const payments = pgTable(
   (table) => [
     uniqueIndex('payments_external').on(table.provider, table.external_id),
     index('payments_organization').on(table.organization_id, table.created_at_ms),
+    index('payments_pending').on(table.provider, table.created_at_ms).where(sql`${table.status} = 'pending'`),
     index('payments_refunds')
       .on(table.refunds_payment_id)
       .where(sql`${table.refunds_payment_id} IS NOT NULL`),
@@ -452,7 +457,9 @@ export const alertRecipients = pgTable(
   (table) => [
     primaryKey({ columns: [table.alert_id, table.user_id] }),
     index('alert_recipients_user').on(table.user_id, table.alert_id),
-    index('alert_recipients_due').on(table.mail_due_ms).where(sql`${table.mail_due_ms} IS NOT NULL`),
+    index('alert_recipients_due')
+      .on(table.mail_due_ms, table.alert_id)
+      .where(sql`${table.mail_due_ms} IS NOT NULL`),
   ],
 );
 
@@ -709,7 +716,7 @@ export const paymentEvents = pgTable(
     index('payment_events_payment').on(table.provider, table.payment_external_id),
     index('payment_events_received').on(table.received_at_ms),
     index('payment_events_outcome').on(table.outcome, table.received_at_ms),
-    index('payment_events_organization').on(table.organization_id),
+    index('payment_events_organization').on(table.organization_id, table.received_at_ms),
     check('payment_events_kind', isOneOf(table.kind, PAYMENT_EVENT_KINDS)),
     check('payment_events_outcome', isOneOf(table.outcome, PAYMENT_EVENT_OUTCOMES)),
   ],

@@ -281,14 +281,13 @@ export class SqlAccountRecords implements AccountRecords {
     const { organization_id, user_id } = member;
     await this.executor.transaction(async (transaction) => {
       await transaction.delete(members).where(is(member));
-      await transaction
-        .delete(alertRecipients)
-        .where(
-          and(
-            eq(alertRecipients.user_id, user_id),
-            sql`${alertRecipients.alert_id} IN (SELECT id FROM alerts WHERE alerts.organization_id = ${organization_id})`,
-          ),
-        );
+      await transaction.delete(alertRecipients).where(
+        and(
+          eq(alertRecipients.user_id, user_id),
+          sql`EXISTS (SELECT 1 FROM alerts
+              WHERE alerts.id = ${alertRecipients.alert_id} AND alerts.organization_id = ${organization_id})`,
+        ),
+      );
     });
   }
 

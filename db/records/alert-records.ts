@@ -41,8 +41,16 @@ import { firstRow } from './first-row.ts';
 
 const { ended_at_ms: _, ...ALERT_COLUMNS } = getTableColumns(alerts);
 const PERCENT = 100;
-/** The spend of a project in a month, over its keys. */
-const SPENT = sql`sum(${projectMonths.spent_micros})`.mapWith(Number);
+/**
+ * Returns the spend of a project in a month, or of one of its keys; null for a month without a request.
+ * A subquery, because a join lets a database begin with the months of all time, or with those of all keys.
+ */
+const spentIn = (month: string, project_id: Column, api_key_id?: Column) =>
+  sql`(SELECT sum(${projectMonths.spent_micros}) FROM ${projectMonths} WHERE ${and(
+    eq(projectMonths.project_id, project_id),
+    eq(projectMonths.month, month),
+    api_key_id === undefined ? undefined : eq(projectMonths.api_key_id, api_key_id),
+  )})`.mapWith(Number);
 
 /** The other key of the same project and name that takes the place of one that expires. */
 const REPLACEMENT = sql`EXISTS (SELECT 1 FROM api_keys AS newer
@@ -50,15 +58,11 @@ const REPLACEMENT = sql`EXISTS (SELECT 1 FROM api_keys AS newer
     AND newer.revoked_at_ms IS NULL AND newer.created_at_ms >= api_keys.created_at_ms
     AND (newer.expires_at_ms IS NULL OR newer.expires_at_ms > api_keys.expires_at_ms))`;
 
-/** An active key among the first of its rotations and those that replaced it. */
-const ACTIVE_ROTATION = sql`EXISTS (SELECT 1 FROM api_keys AS active
-  WHERE active.project_id = api_keys.project_id AND coalesce(active.first_key_id, active.id) = api_keys.id
-    AND active.revoked_at_ms IS NULL)`;
+/** The first keys of rotations with an active key. Written as in the partial indexes, so that SQLite uses them. */
+const WITH_ACTIVE = sql`(SELECT id FROM api_keys WHERE monthly_limit_micros IS NOT NULL AND revoked_at_ms IS NULL
+  UNION ALL SELECT first_key_id FROM api_keys WHERE first_key_id IS NOT NULL AND revoked_at_ms IS NULL)`;
 
-/**
- * Alerts, and the facts that cause them. The joins with months are cross joins, whose order SQLite keeps: what has a limit
- * first, and not the months of all time.
- */
+/** Alerts, and the facts that cause them. */
 export class SqlAlertRecords implements AlertRecords {
   constructor(private readonly executor: Executor) {}
 
@@ -82,60 +86,57 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   async projectSpending(...[month, percent, ids]: Parameters<AlertRecords['projectSpending']>) {
+    const spent_micros = spentIn(month, projects.id);
+    const is_asked_for = or(
+      inArray(projects.id, [...ids]),
+      inArray(projects.id, this.#withOpen('spend_limit_reached')),
+    );
     const rows = await this.executor
       .select({
         organization_id: projects.organization_id,
         subject_id: projects.id,
         name: projects.name,
         limit_micros: projects.spend_limit_micros,
-        spent_micros: SPENT,
+        spent_micros,
       })
       .from(projects)
-      .crossJoin(projectMonths)
       .where(
         and(
-          eq(projectMonths.project_id, projects.id),
-          eq(projectMonths.month, month),
           isNull(projects.archived_at_ms),
           gt(projects.spend_limit_micros, 0),
-        ),
-      )
-      .groupBy(projects.organization_id, projects.id, projects.name, projects.spend_limit_micros)
-      .having(
-        or(
-          isNear(SPENT, projects.spend_limit_micros, percent),
-          inArray(projects.id, [...ids]),
-          inArray(projects.id, this.#withOpen('spend_limit_reached')),
+          or(
+            isNear(spent_micros, projects.spend_limit_micros, percent),
+            and(is_asked_for, isNotNull(spent_micros)),
+          ),
         ),
       );
     return rows.flatMap(limited);
   }
 
   async keySpending(...[month, percent, ids]: Parameters<AlertRecords['keySpending']>) {
+    const spent_micros = spentIn(month, apiKeys.project_id, apiKeys.id);
+    const is_asked_for = or(
+      inArray(apiKeys.id, [...ids]),
+      inArray(apiKeys.id, this.#withOpen('key_spend_limit_reached')),
+    );
     const rows = await this.executor
       .select({
         organization_id: projects.organization_id,
         subject_id: apiKeys.id,
         name: apiKeys.name,
         limit_micros: apiKeys.monthly_limit_micros,
-        spent_micros: projectMonths.spent_micros,
+        spent_micros,
       })
       .from(apiKeys)
-      .crossJoin(projects)
-      .crossJoin(projectMonths)
+      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
       .where(
         and(
-          eq(projects.id, apiKeys.project_id),
-          eq(projectMonths.project_id, projects.id),
-          eq(projectMonths.api_key_id, apiKeys.id),
-          eq(projectMonths.month, month),
+          sql`${apiKeys.id} IN ${WITH_ACTIVE}`,
           gt(apiKeys.monthly_limit_micros, 0),
           or(
-            isNear(projectMonths.spent_micros, apiKeys.monthly_limit_micros, percent),
-            inArray(apiKeys.id, [...ids]),
-            inArray(apiKeys.id, this.#withOpen('key_spend_limit_reached')),
+            isNear(spent_micros, apiKeys.monthly_limit_micros, percent),
+            and(is_asked_for, isNotNull(spent_micros)),
           ),
-          ACTIVE_ROTATION,
         ),
       );
     return rows.flatMap(limited);
@@ -195,7 +196,7 @@ export class SqlAlertRecords implements AlertRecords {
   }
 
   raise(...[alert, { roles, has_ended }]: Parameters<AlertRecords['raise']>): Promise<void> {
-    const { organization_id, created_at_ms } = alert;
+    const { created_at_ms } = alert;
     return this.executor.transaction(async (transaction) => {
       const [raised] = await transaction
         .insert(alerts)
@@ -203,17 +204,24 @@ export class SqlAlertRecords implements AlertRecords {
         .onConflictDoNothing()
         .returning({ id: alerts.id });
       if (raised === undefined) return;
-      const recipients = await transaction
-        .select({ user_id: users.id, is_verified: users.email_verified, is_on: users.gets_alert_mails })
-        .from(members)
-        .innerJoin(users, eq(users.id, members.user_id))
-        .where(and(eq(members.organization_id, organization_id), inArray(members.role, [...roles])));
-      for (const { user_id, is_verified, is_on } of recipients) {
-        const mail_due_ms = is_verified && is_on ? created_at_ms : null;
-        await transaction
-          .insert(alertRecipients)
-          .values({ alert_id: raised.id, user_id, read_at_ms: null, mail_due_ms });
-      }
+      // One statement: an organization may have thousands of members.
+      await transaction.insert(alertRecipients).select(
+        transaction
+          .select({
+            alert_id: alerts.id,
+            user_id: users.id,
+            read_at_ms: sql<null>`NULL`.as('read_at_ms'),
+            mail_due_ms: sql<
+              number | null
+            >`CASE WHEN ${users.email_verified} AND ${users.gets_alert_mails} THEN ${alerts.created_at_ms} END`.as(
+              'mail_due_ms',
+            ),
+          })
+          .from(alerts)
+          .innerJoin(members, eq(members.organization_id, alerts.organization_id))
+          .innerJoin(users, eq(users.id, members.user_id))
+          .where(and(eq(alerts.id, raised.id), inArray(members.role, [...roles]))),
+      );
     });
   }
 
@@ -302,6 +310,8 @@ export class SqlAlertRecords implements AlertRecords {
         and(
           isNotNull(alertRecipients.mail_due_ms),
           lte(alertRecipients.mail_due_ms, now_ms),
+          // A mail is due from its alert on. So the index leaves out those that nobody could send in time.
+          gte(alertRecipients.mail_due_ms, since_ms),
           gte(alerts.created_at_ms, since_ms),
           // An event has ended when it is written; a condition that is over is no news.
           or(isNull(alerts.ended_at_ms), eq(alerts.ended_at_ms, alerts.created_at_ms)),

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, isNotNull, isNull, lte, min, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, inArray, isNotNull, isNull, lte, min, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type {
   ActiveKey,
@@ -53,10 +53,14 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
     limit: number,
     month: string,
   ): Promise<ListedKey[]> {
-    return await this.#listed(month)
+    // The page is found first, so that nothing is joined to the revoked keys of the other pages.
+    const page = this.executor
+      .select({ id: apiKeys.id })
+      .from(apiKeys)
+      .innerJoin(projects, eq(projects.id, apiKeys.project_id))
       .where(
         and(
-          eq(organizations.id, organization_id),
+          eq(projects.organization_id, organization_id),
           isNotNull(apiKeys.revoked_at_ms),
           after_key_id === null
             ? undefined
@@ -66,6 +70,9 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
       )
       .orderBy(desc(apiKeys.revoked_at_ms), desc(apiKeys.id))
       .limit(limit);
+    return await this.#listed(month)
+      .where(inArray(apiKeys.id, page))
+      .orderBy(desc(apiKeys.revoked_at_ms), desc(apiKeys.id));
   }
 
   findActive(secret_sha256: string): Promise<ActiveKey | undefined> {
@@ -117,20 +124,15 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
         revoked_at_ms: apiKeys.revoked_at_ms,
         expires_at_ms: apiKeys.expires_at_ms,
         monthly_limit_micros: firstKeys.monthly_limit_micros,
-        spent_this_month_micros: sql`coalesce(${projectMonths.spent_micros}, 0)`.mapWith(Number),
+        // A join would let PostgreSQL read the months of all keys of the project for each.
+        spent_this_month_micros: sql`coalesce((SELECT ${projectMonths.spent_micros} FROM ${projectMonths}
+          WHERE ${projectMonths.project_id} = ${projects.id} AND ${projectMonths.month} = ${month}
+            AND ${projectMonths.api_key_id} = ${FIRST_KEY_ID}), 0)`.mapWith(Number),
       })
       .from(apiKeys)
       .innerJoin(firstKeys, eq(firstKeys.id, FIRST_KEY_ID))
       .innerJoin(projects, eq(projects.id, apiKeys.project_id))
       .innerJoin(organizations, eq(organizations.id, projects.organization_id))
-      .leftJoin(
-        projectMonths,
-        and(
-          eq(projectMonths.project_id, projects.id),
-          eq(projectMonths.month, month),
-          eq(projectMonths.api_key_id, firstKeys.id),
-        ),
-      )
       .leftJoin(users, eq(users.id, apiKeys.created_by_user_id));
   }
 

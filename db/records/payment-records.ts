@@ -43,13 +43,15 @@ export class SqlPaymentRecords implements PaymentRecords {
     );
   }
 
-  async pendingPayments(organization_id?: string): Promise<Payment[]> {
+  async pendingPayments(organization_id?: string, provider?: string): Promise<Payment[]> {
     return await this.executor
       .select()
       .from(payments)
       .where(
         and(
-          eq(payments.status, 'pending'),
+          // Written as in the partial index, so that SQLite uses it.
+          sql`${payments.status} = 'pending'`,
+          provider === undefined ? undefined : eq(payments.provider, provider),
           organization_id === undefined ? undefined : eq(payments.organization_id, organization_id),
         ),
       )

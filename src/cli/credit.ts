@@ -149,11 +149,9 @@ function registerPending(parent: Command): void {
     .argument('[org]', 'id or unique name')
     .action(async (text: string | undefined, options: JsonOptions) => {
       const payments = await withData(options, async (context) =>
-        listPendingPayments(
-          context,
-          OPERATOR,
-          text === undefined ? undefined : await organizationId(context, text),
-        ),
+        listPendingPayments(context, OPERATOR, {
+          organization_id: text === undefined ? undefined : await organizationId(context, text),
+        }),
       );
       printRows(options, payments, 'No payment is pending.', {
         ID: (row) => row.id,

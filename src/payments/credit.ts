@@ -256,16 +256,19 @@ export async function refundByHand(
 }
 
 /**
- * Returns the unsettled payments and refunds, oldest first, of one organization or of all (operator only).
+ * Returns the unsettled payments and refunds, oldest first, of one organization, one provider or of all (operator only).
  * Rejects with `permission_denied`.
  */
 export async function listPendingPayments(
   { store }: Pick<AccountContext, 'store'>,
   actor: Actor,
-  organization_id?: string,
+  {
+    organization_id,
+    provider,
+  }: { readonly organization_id?: string | undefined; readonly provider?: string } = {},
 ): Promise<Payment[]> {
   requireOperator(actor);
-  return await store.payments.pendingPayments(organization_id);
+  return await store.payments.pendingPayments(organization_id, provider);
 }
 
 /**

@@ -92,7 +92,7 @@ export interface PaymentRecords {
   /** Returns the payment or refund with this id at a provider. */
   findExternalPayment(provider: string, external_id: string): Promise<Payment | undefined>;
   /** Returns the unsettled payments, oldest first, of one organization or of all. */
-  pendingPayments(organization_id?: string): Promise<Payment[]>;
+  pendingPayments(organization_id?: string, provider?: string): Promise<Payment[]>;
   /** Returns the refunds of a payment and their reversals, oldest first. */
   returnsOf(payment_id: string): Promise<Payment[]>;
   /** Returns the newest refunds of an organization and their reversals, newest first, at most `limit`. */

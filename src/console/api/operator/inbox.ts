@@ -46,10 +46,9 @@ export function inboxRoutes(services: ConsoleServices) {
 }
 
 async function readInbox(services: ConsoleServices, operator: Actor): Promise<Static<typeof Inbox>> {
-  const pending = await listPendingPayments(services, operator);
-  const by_hand = pending.filter(
-    ({ provider, kind }) => provider === MANUAL_PROVIDER_NAME && kind === 'top_up',
-  );
+  // Checkouts of providers that nobody paid stay pending; there may be many.
+  const pending = await listPendingPayments(services, operator, { provider: MANUAL_PROVIDER_NAME });
+  const by_hand = pending.filter(({ kind }) => kind === 'top_up');
   const payments = [];
   for (const { id, organization_id, amount_micros, created_at_ms } of by_hand.slice(0, PAYMENTS_MAX)) {
     const organization = await services.store.accounts.findOrganization(organization_id);

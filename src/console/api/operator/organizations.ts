@@ -118,7 +118,7 @@ async function whole(
 ): Promise<Static<typeof Whole>> {
   const overview = await organizationOverview(services, operator, organization_id);
   const { least, most } = topUpRange(overview, services.clock.now_ms());
-  const pending = await listPendingPayments(services, operator, organization_id);
+  const pending = await listPendingPayments(services, operator, { organization_id });
   const members = await listMembers(services, operator, organization_id);
   return {
     ...shown(overview),
