@@ -19,6 +19,8 @@ import {
   bookChecks,
   CHECKPOINT_CHECK,
   type Check,
+  changedMonths,
+  changedOrganizations,
   checkedMonths,
   checkedOrganizations,
   openHolds,
@@ -203,7 +205,10 @@ async function writtenUpTo(executor: Executor, deadline_ms: number): Promise<Aud
   }
 }
 
-/** The result of a clean audit: its end, and the sums that it adds to those before its start. */
+/**
+ * The result of a clean audit: its end, and the sums that it adds to those before its start. One of everything has those
+ * that replace the kept ones instead, or null where none is to be kept.
+ */
 interface Checked extends AuditStart {
   readonly is_whole: boolean;
   readonly organizations: readonly object[];
@@ -230,12 +235,16 @@ async function checkedUpTo(snapshot: Executor, start: AuditStart, written: Audit
         JOIN usage_records AS usage ON usage.request_id = hold.request_id
         WHERE hold.id > ${last_entry_id})) AS last_usage_row_id`,
   );
+  const is_whole = start === BEGINNING;
+  const [organizations, months] = is_whole
+    ? [changedOrganizations, changedMonths]
+    : [checkedOrganizations, checkedMonths];
   return {
     last_entry_id,
     last_usage_row_id: usage?.last_usage_row_id ?? 0,
-    is_whole: start === BEGINNING,
-    organizations: await rowsOf(snapshot, checkedOrganizations(after, `${last_entry_id}`)),
-    months: await rowsOf(snapshot, checkedMonths(after, `${last_entry_id}`)),
+    is_whole,
+    organizations: await rowsOf(snapshot, organizations(after, `${last_entry_id}`)),
+    months: await rowsOf(snapshot, months(after, `${last_entry_id}`)),
   };
 }
 
@@ -257,22 +266,26 @@ async function saveCheckpoint(
     ) {
       return;
     }
+    const organizations = sql`json_to_recordset(${JSON.stringify(checked.organizations)}::text::json)
+      AS added (organization_id text, credit_micros bigint, held_micros bigint, paid_micros bigint)`;
+    const months = sql`json_to_recordset(${JSON.stringify(checked.months)}::text::json)
+      AS added (project_id text, month text, api_key_id text, spent_micros bigint, held_micros bigint)`;
     if (is_whole) {
-      await transaction.execute(sql`DELETE FROM audited_organizations`);
-      await transaction.execute(sql`DELETE FROM audited_project_months`);
+      await transaction.execute(sql`DELETE FROM audited_organizations AS kept USING ${organizations}
+        WHERE kept.organization_id = added.organization_id`);
+      await transaction.execute(sql`DELETE FROM audited_project_months AS kept USING ${months}
+        WHERE kept.project_id = added.project_id AND kept.month = added.month AND kept.api_key_id = added.api_key_id`);
     }
     await transaction.execute(sql`INSERT INTO audited_organizations AS kept
         (organization_id, credit_micros, held_micros, paid_micros)
-      SELECT organization_id, credit_micros, held_micros, paid_micros
-      FROM json_to_recordset(${JSON.stringify(checked.organizations)}::text::json)
-        AS added (organization_id text, credit_micros bigint, held_micros bigint, paid_micros bigint)
+      SELECT organization_id, credit_micros, held_micros, paid_micros FROM ${organizations}
+      WHERE credit_micros IS NOT NULL
       ON CONFLICT (organization_id) DO UPDATE SET credit_micros = kept.credit_micros + excluded.credit_micros,
         held_micros = kept.held_micros + excluded.held_micros, paid_micros = kept.paid_micros + excluded.paid_micros`);
     await transaction.execute(sql`INSERT INTO audited_project_months AS kept
         (project_id, month, api_key_id, spent_micros, held_micros)
-      SELECT project_id, month, api_key_id, spent_micros, held_micros
-      FROM json_to_recordset(${JSON.stringify(checked.months)}::text::json)
-        AS added (project_id text, month text, api_key_id text, spent_micros bigint, held_micros bigint)
+      SELECT project_id, month, api_key_id, spent_micros, held_micros FROM ${months}
+      WHERE spent_micros IS NOT NULL
       ON CONFLICT (project_id, month, api_key_id)
       DO UPDATE SET spent_micros = kept.spent_micros + excluded.spent_micros, held_micros = kept.held_micros + excluded.held_micros`);
     // PostgreSQL gives out no row number twice, so the request's id need not be stored too.

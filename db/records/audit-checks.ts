@@ -285,3 +285,30 @@ export const checkedMonths = (after_entry: string, last_entry: string) => `
     SELECT project_id, substr(day, 1, 7), '', charged_micros, 0 FROM ledger_days WHERE last_entry_id > ${after_entry}
   ) AS spending
   GROUP BY project_id, month, api_key_id`;
+
+/**
+ * Selects the sums that a clean audit of everything changes among the kept ones; those of a row to be deleted are null. Few
+ * change, and whoever writes all of them keeps every request waiting.
+ */
+const changed = (checked: string, table: string, keys: readonly string[], sums: readonly string[]) => `
+  WITH checked AS (${checked})
+  SELECT ${keys.map((key) => `coalesce(checked.${key}, kept.${key}) AS ${key}`).join(', ')},
+    ${sums.map((sum) => `checked.${sum} AS ${sum}`).join(', ')}
+  FROM checked FULL JOIN ${table} AS kept ON ${keys.map((key) => `kept.${key} = checked.${key}`).join(' AND ')}
+  WHERE ${sums.map((sum) => `checked.${sum} IS DISTINCT FROM kept.${sum}`).join(' OR ')}`;
+
+export const changedOrganizations = (after_entry: string, last_entry: string) =>
+  changed(
+    checkedOrganizations(after_entry, last_entry),
+    'audited_organizations',
+    ['organization_id'],
+    ['credit_micros', 'held_micros', 'paid_micros'],
+  );
+
+export const changedMonths = (after_entry: string, last_entry: string) =>
+  changed(
+    checkedMonths(after_entry, last_entry),
+    'audited_project_months',
+    ['project_id', 'month', 'api_key_id'],
+    ['spent_micros', 'held_micros'],
+  );

@@ -17,6 +17,8 @@ import {
   bookChecks,
   CHECKPOINT_CHECK,
   type Check,
+  changedMonths,
+  changedOrganizations,
   checkedMonths,
   checkedOrganizations,
   openHolds,
@@ -181,17 +183,20 @@ function startOf(client: Database, checkpoint: Checkpoint): AuditStart {
   return { last_entry_id, last_usage_row_id: is_same ? last_usage_row_id : 0 };
 }
 
-/** The result of a clean audit: its end, and the sums that it adds to those before its start. */
+/**
+ * The result of a clean audit: its end, and the sums that it adds to those before its start. One of everything has those
+ * that replace the kept ones instead, or null where none is to be kept.
+ */
 interface Checked extends AuditStart {
   readonly last_usage_request_id: string | null;
   readonly is_whole: boolean;
   readonly organizations: readonly SumOfOrganization[];
   readonly months: readonly SumOfMonth[];
 }
-type SumOfOrganization = Record<'credit_micros' | 'held_micros' | 'paid_micros', number> & {
+type SumOfOrganization = Record<'credit_micros' | 'held_micros' | 'paid_micros', number | null> & {
   readonly organization_id: string;
 };
-type SumOfMonth = Record<'spent_micros' | 'held_micros', number> & {
+type SumOfMonth = Record<'spent_micros' | 'held_micros', number | null> & {
   readonly project_id: string;
   readonly month: string;
   readonly api_key_id: string;
@@ -220,15 +225,19 @@ function checkedUpTo(client: Database, start: AuditStart): Checked {
     )
     .get({ last_entry_id });
   const range = { after: start.last_entry_id, last_entry_id };
+  const is_whole = start === BEGINNING;
+  const [organizations, months] = is_whole
+    ? [changedOrganizations, changedMonths]
+    : [checkedOrganizations, checkedMonths];
   return {
     last_entry_id,
     last_usage_row_id: usage?.row_id ?? 0,
     last_usage_request_id: usage?.request_id ?? null,
-    is_whole: start === BEGINNING,
+    is_whole,
     organizations: client
-      .query<SumOfOrganization, typeof range>(checkedOrganizations('$after', '$last_entry_id'))
+      .query<SumOfOrganization, typeof range>(organizations('$after', '$last_entry_id'))
       .all(range),
-    months: client.query<SumOfMonth, typeof range>(checkedMonths('$after', '$last_entry_id')).all(range),
+    months: client.query<SumOfMonth, typeof range>(months('$after', '$last_entry_id')).all(range),
   };
 }
 
@@ -243,24 +252,7 @@ function saveCheckpoint(db: Db, found: Checkpoint | null, checked: Checked, now_
     ) {
       return;
     }
-    if (checked.is_whole) {
-      client.run('DELETE FROM audited_organizations');
-      client.run('DELETE FROM audited_project_months');
-    }
-    const addOrganization = client.query<never, SumOfOrganization>(
-      `INSERT INTO audited_organizations (organization_id, credit_micros, held_micros, paid_micros)
-      VALUES ($organization_id, $credit_micros, $held_micros, $paid_micros)
-      ON CONFLICT DO UPDATE SET credit_micros = credit_micros + excluded.credit_micros,
-        held_micros = held_micros + excluded.held_micros, paid_micros = paid_micros + excluded.paid_micros`,
-    );
-    for (const sum of checked.organizations) addOrganization.run(sum);
-    const addMonth = client.query<never, SumOfMonth>(
-      `INSERT INTO audited_project_months (project_id, month, api_key_id, spent_micros, held_micros)
-      VALUES ($project_id, $month, $api_key_id, $spent_micros, $held_micros)
-      ON CONFLICT DO UPDATE SET spent_micros = spent_micros + excluded.spent_micros,
-        held_micros = held_micros + excluded.held_micros`,
-    );
-    for (const sum of checked.months) addMonth.run(sum);
+    saveSums(client, checked);
     client
       .query(`INSERT OR REPLACE INTO audit_checkpoints (id, last_entry_id, last_usage_row_id, last_usage_request_id,
           checked_at_ms, checked_whole_at_ms) VALUES (1, ?, ?, ?, ?, ?)`)
@@ -272,6 +264,36 @@ function saveCheckpoint(db: Db, found: Checkpoint | null, checked: Checked, now_
         checked.is_whole ? now_ms : (found?.checked_whole_at_ms ?? now_ms),
       );
   });
+}
+
+/** Adds to the kept sums, or replaces them after an audit of everything. */
+function saveSums(client: Database, { is_whole, organizations, months }: Checked): void {
+  const forgetOrganization = client.query<never, [string]>(
+    'DELETE FROM audited_organizations WHERE organization_id = ?',
+  );
+  const addOrganization = client.query<never, SumOfOrganization>(
+    `INSERT INTO audited_organizations (organization_id, credit_micros, held_micros, paid_micros)
+    VALUES ($organization_id, $credit_micros, $held_micros, $paid_micros)
+    ON CONFLICT DO UPDATE SET credit_micros = credit_micros + excluded.credit_micros,
+      held_micros = held_micros + excluded.held_micros, paid_micros = paid_micros + excluded.paid_micros`,
+  );
+  for (const row of organizations) {
+    if (is_whole) forgetOrganization.run(row.organization_id);
+    if (row.credit_micros !== null) addOrganization.run(row);
+  }
+  const forgetMonth = client.query<never, [string, string, string]>(
+    'DELETE FROM audited_project_months WHERE project_id = ? AND month = ? AND api_key_id = ?',
+  );
+  const addMonth = client.query<never, SumOfMonth>(
+    `INSERT INTO audited_project_months (project_id, month, api_key_id, spent_micros, held_micros)
+    VALUES ($project_id, $month, $api_key_id, $spent_micros, $held_micros)
+    ON CONFLICT DO UPDATE SET spent_micros = spent_micros + excluded.spent_micros,
+      held_micros = held_micros + excluded.held_micros`,
+  );
+  for (const row of months) {
+    if (is_whole) forgetMonth.run(row.project_id, row.month, row.api_key_id);
+    if (row.spent_micros !== null) addMonth.run(row);
+  }
 }
 
 /** Checks the file. SQLite lists most damage, and throws on some. */

@@ -237,6 +237,29 @@ test('a checkpoint that was changed is found', async () => {
   expect([...violationsOf(runAudit(history.db)).keys()]).toEqual(['checkpoint_equals_ledger']);
 });
 
+test('a whole audit writes only the sums that it changes, and forgets those of nothing', async () => {
+  using history = new History();
+  await history.take(['charge', 'charge']);
+  const { $client } = history.db;
+  const audit = () => {
+    const before = changesOf();
+    expect(continueAudit(history.db, { now_ms: NOW_MS, whole: true }).ok).toBe(true);
+    return changesOf() - before;
+  };
+  const changesOf = () => $client.query<{ n: number }, []>('SELECT total_changes() AS n').get()?.n ?? 0;
+  const kept = () => $client.query('SELECT * FROM audited_project_months ORDER BY month').all();
+  audit();
+  const [right] = kept();
+  expect(kept()).toEqual([right]);
+  const noting_the_checkpoint = audit();
+  $client.run(`INSERT INTO audited_project_months (project_id, month, spent_micros, held_micros, api_key_id)
+    SELECT id, '2020-01', 1, 0, 'key_none' FROM projects`);
+  $client.run('UPDATE audited_project_months SET spent_micros = spent_micros + 1');
+  expect(audit()).toBe(noting_the_checkpoint + 3);
+  expect(kept()).toEqual([right]);
+  expect(audit()).toBe(noting_the_checkpoint);
+});
+
 test('a hold that is open holds the checkpoint back, so that its release is seen', async () => {
   using history = new History();
   await history.take(['charge', 'open', 'charge']);
