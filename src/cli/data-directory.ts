@@ -262,6 +262,10 @@ function ensureSchema(
         `This version has to update the database in ${directory}, which a server or an update by another command uses: stop the server or wait for the command, then run this one again.`,
       );
     }
+    if (state === 'older')
+      process.stderr.write(
+        `tds: the database is backed up and updated for this version now; a large one takes minutes.\n`,
+      );
     removeUnfinishedBackups(directory, 'copy');
     const backup = state === 'older' ? backUp($client, systemClock.now_ms()) : null;
     // Before the update, because one that fails is tried again with each start, and each makes a copy.

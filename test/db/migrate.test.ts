@@ -116,6 +116,29 @@ test('a migration can build a table anew that others refer to, and cannot leave 
   directory.remove();
 });
 
+test('migrations of indexes alone do not read all rows for references, which the audit checks', () => {
+  const directory = temporaryDirectory();
+  const { $client: client } = connectDatabase(join(directory.path, 'tds.sqlite'));
+  const [first, second, third] = migrations(3);
+  if (first === undefined || second === undefined || third === undefined) throw new Error('three migrations');
+  const tables = {
+    ...first,
+    sql: [
+      'CREATE TABLE parents (id INTEGER PRIMARY KEY) STRICT',
+      'CREATE TABLE children (parent INTEGER REFERENCES parents(id)) STRICT',
+    ],
+  };
+  const indexes = { ...second, sql: ['CREATE INDEX children_parent ON children (parent)'] };
+  bringUpToDate(client, [tables]);
+  client.run('PRAGMA foreign_keys = OFF');
+  client.run('INSERT INTO children (parent) VALUES (1)');
+  bringUpToDate(client, [tables, indexes]);
+  expect(schemaVersion(client)).toBe(2);
+  expect(() => bringUpToDate(client, [tables, indexes, third])).toThrow(SchemaRefused);
+  client.close();
+  directory.remove();
+});
+
 test('a database of another program is refused, and so is one whose migrations were never noted', () => {
   const directory = temporaryDirectory();
   const path = join(directory.path, 'tds.sqlite');
