@@ -47,6 +47,8 @@ export interface PlannedStatement {
   readonly scanned: readonly string[];
   /** The indexes by which rows are found. */
   readonly indexes: readonly string[];
+  /** The indexes that have all that is read, so that no row is. */
+  readonly covering: readonly string[];
   /** The conditions by which rows are found in indexes. */
   readonly conditions: readonly string[];
   /** True if all rows that are found are sorted before the first is given. */
@@ -110,6 +112,7 @@ function openSqlite(): Promise<OpenDatabase> {
           statement,
           scanned: namesIn(plan, /^(?:SCAN|SEARCH(?= \w+$)) (\w+)/),
           indexes: namesIn(plan, /USING (?:COVERING )?INDEX (\w+)/),
+          covering: namesIn(plan, /USING COVERING INDEX (\w+)/),
           conditions: namesIn(plan, /USING (?:COVERING )?INDEX \w+ \((.+)\)/),
           sorts: tells(plan, /ORDER BY$/),
         };
@@ -155,6 +158,7 @@ async function openPostgres(): Promise<OpenDatabase> {
           statement: query,
           scanned: namesIn(plan, /Seq Scan on (\w+)/),
           indexes: namesIn(plan, /Index.*? (?:using|on) (\w+)/),
+          covering: namesIn(plan, /Index Only Scan.*? using (\w+)/),
           conditions: namesIn(plan, /Index Cond: (.+)/),
           sorts: tells(plan, /Sort Key/),
         });

@@ -152,6 +152,8 @@ describe.each(DATABASES)('$name finds by an index', ({ name, open }) => {
     const conditions = plans.flatMap((plan) => plan.conditions);
     expect(conditions.filter((one) => /month/.test(one) && !/api_key_id/.test(one))).toEqual([]);
     expect(conditions.filter((one) => /month/.test(one))).not.toEqual([]);
+    // PostgreSQL reads rows, beside the event loop, until a vacuum.
+    if (name === 'SQLite') expect(plans.flatMap(({ covering }) => covering)).toContain('api_keys_project');
   });
 
   // PostgreSQL may begin with the alerts, beside the event loop.
