@@ -71,7 +71,8 @@ const OPEN_HOLDS = `
   ) AS open`;
 
 /** The open holds of a node. The first parameter is its id. */
-const HOLDS_OF_NODE = `${OPEN_HOLDS} WHERE open.process_id = $1 LIMIT ${RELEASED_AT_ONCE}`;
+const ALL_HOLDS_OF_NODE = `${OPEN_HOLDS} WHERE open.process_id = $1`;
+const HOLDS_OF_NODE = `${ALL_HOLDS_OF_NODE} LIMIT ${RELEASED_AT_ONCE}`;
 
 /** The open holds of processes that never registered, as in a database copied from SQLite. */
 const HOLDS_OF_NOBODY = `${OPEN_HOLDS}
@@ -335,14 +336,18 @@ export class NodeLease {
     if (unknown !== null && at_ms - unknown.at_ms < this.#lease_ms) return 0;
     return await this.#withSession(async (session) => {
       const rows = await cutWhenLate(session, RELEASE_STEP_MS, async () =>
-        (await session.connect()).unsafe<OpenHoldRow[]>(HOLDS_OF_NODE, [this.id]),
+        (await session.connect()).unsafe<OpenHoldRow[]>(ALL_HOLDS_OF_NODE, [this.id]),
       );
       const found = rows.filter((row) => !isKnown(holdOf(row)));
       const lost = found.filter(({ id }) => unknown?.entry_ids.has(Number(id)));
+      let released = 0;
+      for (let first = 0; first < lost.length; first += RELEASED_AT_ONCE) {
+        const holds = lost.slice(first, first + RELEASED_AT_ONCE);
+        released += await this.#release(session, holds, () => Promise.resolve(true));
+      }
+      // After the releases: what fails is tried again at the next look.
       this.#may_have_lost = unknown === null && found.length > 0;
       this.#unknown = { entry_ids: new Set(found.map(({ id }) => Number(id))), at_ms };
-      if (lost.length === 0) return 0;
-      const released = await this.#release(session, lost, () => Promise.resolve(true));
       if (released > 0) this.#events.onReleased(this.id, released);
       return released;
     });
