@@ -184,7 +184,8 @@ export async function writeResponse(
     await writePieces(response.body, reply, events);
   }
   if (events.beforeEnd !== null) {
-    if (body !== null) reply.write(body);
+    if (body === null) reply.flushHeaders();
+    else reply.write(body);
     await events.beforeEnd();
     reply.end();
   } else if (body === null) reply.end();

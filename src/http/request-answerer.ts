@@ -143,7 +143,7 @@ export class RequestAnswerer {
       message.socket.destroy();
     });
     if (message.complete) return;
-    if (exchange.is_stream) discardRest(message);
+    if (exchange.is_stream) void closeAfterRest(message);
     // A body that its reader gave up is paused, and the next request is behind it.
     else message.resume();
   }
@@ -226,11 +226,12 @@ function isUnfinished(message: IncomingMessage): boolean {
 }
 
 /**
- * Discards the rest of a body before its connection is closed: unread bytes would make the close a reset, and proxies
- * answer that with 502. Resolves when all of it came, the client is gone, or after the time for it.
+ * Discards the rest of a body, so that the client of a response that came early can read its end: with unread bytes the
+ * close of the connection would be a reset, and proxies answer that with 502. Resolves when all of it came, the client is
+ * gone, or after the time for it.
  */
 async function restIsDiscarded(message: IncomingMessage): Promise<void> {
-  if (message.complete) return;
+  if (message.complete || message.destroyed) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const late = setTimeout(resolve, LAST_READ_MS);
   late.unref();
@@ -239,15 +240,10 @@ async function restIsDiscarded(message: IncomingMessage): Promise<void> {
   clearTimeout(late);
 }
 
-/**
- * Discards the rest of a body, so that the client of a stream that ended early can read the end. With unread bytes the
- * operating system would reset the connection, and the client would lose the end.
- */
-function discardRest(message: IncomingMessage): void {
-  message.resume();
-  const late = setTimeout(() => message.socket.destroy(), LAST_READ_MS);
-  late.unref();
-  message.once('end', () => clearTimeout(late)).once('close', () => clearTimeout(late));
+/** Discards the rest of a body, and closes the connection where it does not come in time. */
+async function closeAfterRest(message: IncomingMessage): Promise<void> {
+  await restIsDiscarded(message);
+  if (!message.complete) message.socket.destroy();
 }
 
 function nothing(): void {
