@@ -68,6 +68,7 @@ export class SqliteBackups implements Backups {
   }
 
   stop(): void {
+    // No other process writes into this directory.
     this.#running?.stop();
   }
 

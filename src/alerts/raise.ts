@@ -24,8 +24,8 @@ const EVENTS: readonly AlertKind[] = ['tier_changed', 'payment_credited'];
 export type RaisedAlert = Pick<NewAlert, 'organization_id' | 'kind' | 'subject_id'> & Partial<NewAlert>;
 
 /**
- * Writes an alert for the members whom it concerns. To be called in the transaction of its event, or in that which finds
- * its condition, so that a crash loses none. Changes nothing while an alert about the same condition is open.
+ * Writes an alert for the members whom it concerns. To be called in the transaction of its event, so that a crash loses
+ * none; a condition that lasts is found again. Changes nothing while an alert about the same condition is open.
  */
 export async function raiseAlert(
   { alerts }: Pick<Records, 'alerts'>,

@@ -11,7 +11,7 @@ import { systemClock } from '../time/clock.ts';
 import { CommandFailed, NoData, OlderData } from './command-failed.ts';
 import type { OpenDataOptions } from './data-directory.ts';
 
-/** The time after which a command says that its update waits. */
+/** The time between two looks at whether a command's update waits. */
 const TELL_OF_WAIT_MS = 3_000;
 
 /** The settings of a connection. */
@@ -61,7 +61,11 @@ async function ensureSchema(
     throw new OlderData(
       `${name} is of an older version: the next start, or another command, updates it, and nothing backs it up before: dump it first.`,
     );
-  const waiting = setTimeout(() => void tellOfWait(database).catch(() => undefined), TELL_OF_WAIT_MS);
+  let is_told = false;
+  const waiting = setInterval(async () => {
+    if (is_told) return;
+    is_told = await tellOfWait(database).catch(() => false);
+  }, TELL_OF_WAIT_MS);
   // Of several processes that start at once, one does it.
   const found = await bringUpToDate(db, known, async (transaction) => {
     // A node that registers has to wait, and then finds the newer schema.
@@ -74,18 +78,22 @@ async function ensureSchema(
     process.stderr.write(
       `tds: the database is updated for this version now, and not backed up before: to go back to the version before, restore your own dump of ${name}.\n`,
     );
-  }).finally(() => clearTimeout(waiting));
+  }).finally(() => clearInterval(waiting));
   if (found === 'older') process.stderr.write('tds: the database was updated for this version.\n');
   await database.noteVersion(PROGRAM_VERSION, systemClock.now_ms());
 }
 
-/** Names the processes for which an update waits, on another connection than the update's. */
-async function tellOfWait({ db, name }: PostgresDatabase): Promise<void> {
+/**
+ * Names the processes for which an update waits, on another connection than the update's. Resolves with false if there
+ * are none.
+ */
+async function tellOfWait({ db, name }: PostgresDatabase): Promise<boolean> {
   const processes = await blockingProcesses(db);
-  if (processes.length === 0) return;
+  if (processes.length === 0) return false;
   process.stderr.write(
     `tds: the update of ${name} waits for PostgreSQL's process ${processes.join(', ')}: another command that updates it, or a transaction, such as of a dump or an open psql.\n`,
   );
+  return true;
 }
 
 /** Returns the error as a sentence where it is one of PostgreSQL or of its schema, else unchanged. */
