@@ -3,6 +3,7 @@ import type { DBTransactionAdapter } from 'better-auth';
 import { AccountError } from '../../src/access/account-error.ts';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { endSignIns } from '../../src/accounts/end-sign-ins.ts';
+import { noteSecondFactor } from '../../src/accounts/second-factors.ts';
 import { signUp } from '../../src/accounts/users.ts';
 import { SESSION_S } from '../../src/console/people/better-auth.ts';
 import { printingMailer } from '../../src/console/people/mail.ts';
@@ -625,10 +626,18 @@ describe('the password', () => {
       expect(await result).toEqual(refusedAs('wrong_credentials'));
     });
 
-    test('by a reset: turning the second factor off leaves no session', async () => {
+    /** The accounts of sign-in, where the acts on a second factor go into the audit log. */
+    const auditedAccounts = ({ parts, context }: TestSignIn): TestSignIn['parts']['accounts'] => ({
+      ...parts.accounts,
+      noteSecondFactor: (user_id, action) => noteSecondFactor(context, { kind: 'user', user_id }, action),
+    });
+    const actionsOf = async ({ execute }: TestSignIn) =>
+      (await execute('SELECT action FROM trail_entries')).map(({ action }) => action);
+
+    test('by a reset: turning the second factor off leaves no session, and is in the audit log', async () => {
       const { passwords, hold, open } = heldPasswords();
       await using made = await openTestSignIn({ passwords });
-      const { sign_in } = made;
+      const sign_in = made.reopen({ accounts: auditedAccounts(made) });
       await addUser(made);
       const cookies = await turnOnSecondFactor(sign_in, await signedIn(sign_in));
       const { result } = await hold(() =>
@@ -638,15 +647,17 @@ describe('the password', () => {
       open();
       expect(await result).toEqual(refusedAs('not_signed_in'));
       expect(await numberOf(made, 'sessions')).toBe(0);
+      expect(await actionsOf(made)).toContain('second_factor.remove');
     });
 
-    test('by a reset: turning the second factor on leaves no session', async () => {
+    test('by a reset: turning the second factor on leaves no session, and is in the audit log', async () => {
       await using made = await openTestSignIn();
       await addUser(made);
       const cookies = await signedIn(made.sign_in);
       const { app_url } = await made.sign_in.second_factors.begin(visit(cookies), { password: PASSWORD });
       let is_reset = false;
       const sign_in = made.reopen({
+        accounts: auditedAccounts(made),
         database: (options) => {
           const adapter = made.parts.database(options);
           return {
@@ -667,6 +678,7 @@ describe('the password', () => {
       await expect(confirmed).rejects.toEqual(refusedAs('not_signed_in'));
       expect(is_reset).toBe(true);
       expect(await numberOf(made, 'sessions')).toBe(0);
+      expect(await actionsOf(made)).toContain('second_factor.add');
     });
 
     test('by a reset: a session that begins after the others have ended, and before the new one is written, ends', async () => {

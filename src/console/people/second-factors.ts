@@ -71,10 +71,11 @@ export class SecondFactors {
     const { auth, attempts, accounts, requireSession } = this.parts;
     const { user_id } = await requireSession(visit);
     const given = { body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true } as const;
-    const { headers } = await this.#withNewSession(user_id, () =>
-      attempts.guess('second_factor', user_id, () => told(auth.api.verifyTOTP(given))),
-    );
-    await accounts.noteSecondFactor(user_id, 'second_factor.add');
+    const { headers } = await this.#withNewSession(user_id, async () => {
+      const verified = await attempts.guess('second_factor', user_id, () => told(auth.api.verifyTOTP(given)));
+      await accounts.noteSecondFactor(user_id, 'second_factor.add');
+      return verified;
+    });
     return cookiesOf(headers);
   }
 
@@ -96,12 +97,13 @@ export class SecondFactors {
   async remove(visit: Visit, { password }: { readonly password: string }): Promise<Cookies> {
     const { auth, accounts, requireSession, withPassword } = this.parts;
     const session = await requireSession(visit);
-    const { headers: sent } = await this.#withNewSession(session.user_id, () =>
-      withPassword(visit, session, (headers) =>
+    const { headers: sent } = await this.#withNewSession(session.user_id, async () => {
+      const disabled = await withPassword(visit, session, (headers) =>
         auth.api.disableTwoFactor({ body: { password }, headers, returnHeaders: true }),
-      ),
-    );
-    await accounts.noteSecondFactor(session.user_id, 'second_factor.remove');
+      );
+      await accounts.noteSecondFactor(session.user_id, 'second_factor.remove');
+      return disabled;
+    });
     return cookiesOf(sent);
   }
 
@@ -135,7 +137,8 @@ export class SecondFactors {
 
   /**
    * Does work in which better-auth begins another session in place of the request's. Where the password was replaced
-   * meanwhile, the other sessions may have ended before that one began: ends all, and rejects with `not_signed_in`.
+   * meanwhile, the other sessions may have ended before that one began: ends all, and rejects with `not_signed_in`. The
+   * work stays done, so that it notes itself.
    */
   async #withNewSession<T>(user_id: string, work: () => Promise<T>): Promise<T> {
     const { auth, passwordHashOf } = this.parts;
