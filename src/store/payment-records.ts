@@ -91,7 +91,7 @@ export interface PaymentRecords {
   findPayment(payment_id: string): Promise<Payment | undefined>;
   /** Returns the payment or refund with this id at a provider. */
   findExternalPayment(provider: string, external_id: string): Promise<Payment | undefined>;
-  /** Returns the unsettled payments, oldest first, of one organization or of all. */
+  /** Returns the unsettled payments, oldest first, of one organization and one provider, or of all. */
   pendingPayments(organization_id?: string, provider?: string): Promise<Payment[]>;
   /** Returns the refunds of a payment and their reversals, oldest first. */
   returnsOf(payment_id: string): Promise<Payment[]>;
@@ -122,7 +122,7 @@ export interface PaymentRecords {
    * `limit`.
    */
   eventsOf(organization_id: string, limit: number): Promise<KeptEvent[]>;
-  /** Returns the number of events with this outcome. It reads all that were kept: 50,000 in 4 ms. */
+  /** Returns the number of events with this outcome. */
   countEvents(outcome: KeptOutcome): Promise<number>;
   /** Returns the refunds and reversals of a payment with this outcome, in the order of arrival. */
   returnEvents(provider: string, payment_external_id: string, outcome: KeptOutcome): Promise<KeptEvent[]>;
