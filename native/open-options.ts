@@ -20,7 +20,10 @@ export interface OpenOptions {
   readonly threads?: number | undefined;
   /** The largest number of positions of a plan, bounded by the model's; 16,384 when undefined. */
   readonly context_tokens?: number | undefined;
-  /** `none` gives the model's own scores, for measuring and fitting. `beside` (default) applies that of `readCalibration`. */
+  /**
+   * `none` gives the model's own scores, for measuring and fitting. `beside` (default) applies that of
+   * `readCalibration`.
+   */
   readonly calibration?: 'beside' | 'none' | undefined;
   /** The evaluator; `auto` when undefined. */
   readonly evaluator?: EvaluatorChoice | undefined;

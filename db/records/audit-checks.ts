@@ -287,8 +287,8 @@ export const checkedMonths = (after_entry: string, last_entry: string) => `
   GROUP BY project_id, month, api_key_id`;
 
 /**
- * Selects the sums that a clean audit of everything changes among the kept ones; those of a row to be deleted are null. Few
- * change, and whoever writes all of them keeps every request waiting.
+ * Selects the sums that a clean audit of everything changes among the kept ones; those of a row to be deleted are null.
+ * Few change, and whoever writes all of them keeps every request waiting.
  */
 const changed = (checked: string, table: string, keys: readonly string[], sums: readonly string[]) => `
   WITH checked AS (${checked})

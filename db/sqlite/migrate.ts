@@ -35,7 +35,8 @@ export function schemaVersion(client: Database): number {
 
 /**
  * Applies the missing migrations in one transaction, so a killed process changes nothing. It checks references between
- * tables at the end, so that a migration can rebuild a table, unless all are of indexes. Throws `SchemaRefused` and SQLite's errors.
+ * tables at the end, so that a migration can rebuild a table, unless all are of indexes. Throws `SchemaRefused` and
+ * SQLite's errors.
  */
 export function bringUpToDate(client: Database, known: Migrations = knownMigrations()): void {
   const migrate = client.transaction(() => {
