@@ -62,9 +62,12 @@ export async function readCalibration(
   weights_sha256: string,
 ): Promise<Calibration | undefined> {
   let path = calibrationPath(first_part);
+  let remedy = 'fit it again, or remove it';
   let content = await contentOf(path);
   if (content === undefined) {
     path = sharedPath(first_part);
+    remedy =
+      'fit it again, remove it, or rename it to NAME.calibration.json where it is that of other weights NAME.gguf beside it';
     content = await contentOf(path);
   }
   if (content === undefined) return undefined;
@@ -74,13 +77,11 @@ export async function readCalibration(
   }
   if (calibration.profile !== profile) {
     throw new WeightsError(
-      `The calibration ${path} is for the profile ${calibration.profile} and not ${profile}: fit it again, or remove it.`,
+      `The calibration ${path} is for the profile ${calibration.profile} and not ${profile}: ${remedy}.`,
     );
   }
   if (calibration.weights_sha256 !== weights_sha256) {
-    throw new WeightsError(
-      `The calibration ${path} was fitted on other weights: fit it again, or remove it.`,
-    );
+    throw new WeightsError(`The calibration ${path} was fitted on other weights: ${remedy}.`);
   }
   return calibration;
 }

@@ -114,7 +114,7 @@ describe('tds doctor looks at the weights of an added model', () => {
     expect(found).toMatchObject({
       state: 'broken',
       detail: expect.stringMatching(
-        /^The calibration \S+calibration\.json (was fitted on other weights|is for the profile \S+ and not \S+): fit it again, or remove it\.$/,
+        /^The calibration \S+calibration\.json (was fitted on other weights|is for the profile \S+ and not \S+): fit it again, remove it, or rename it to NAME\.calibration\.json where it is that of other weights NAME\.gguf beside it\.$/,
       ),
     });
   });
