@@ -65,7 +65,7 @@ async function calibrate(cases_file: string, options: CalibrateOptions): Promise
       fitted_on: { fast: fast.fitted_on, consistent: consistent.fitted_on },
     };
     const calibration = { profile, weights_sha256, ...fitted };
-    const path = await keep(fitted);
+    const { place, needs_reload } = await keep(fitted);
     if (options.json) {
       printJson({
         calibration,
@@ -75,7 +75,8 @@ async function calibrate(cases_file: string, options: CalibrateOptions): Promise
       return;
     }
     print(fast, consistent);
-    printLine(`\nCalibration: ${path}`);
+    printLine(`\nCalibration: ${place}`);
+    if (needs_reload) printLine(`A running service takes it by "tds model reload ${model.id ?? 'ID'}".`);
   } finally {
     await model.close();
   }
@@ -104,7 +105,8 @@ function placeOf(
   if (output !== undefined) {
     return async (fitted) => {
       await writeCalibration(output, { profile, weights_sha256, ...fitted });
-      return output;
+      // No service looks for it there.
+      return { place: output, needs_reload: false };
     };
   }
   if (keepCalibration !== null) return keepCalibration;

@@ -31,6 +31,14 @@ import type { CaseRunOptions } from './eval-runs.ts';
 import { openOptionsOf } from './served-models.ts';
 import { type FittedCalibration, writeCalibration } from './write-calibration.ts';
 
+/** A calibration that was stored. */
+export interface KeptCalibration {
+  /** The place, for people. */
+  readonly place: string;
+  /** True where a running service has the new calibration only after a reload of the model. */
+  readonly needs_reload: boolean;
+}
+
 /** A model to measure or calibrate: weights at a path, or a model of the catalog. */
 export interface ChosenModel extends MeasuredModel {
   /** Its id in the catalog; null for a file. */
@@ -39,8 +47,8 @@ export interface ChosenModel extends MeasuredModel {
   readonly tuning: Tuning | null;
   /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
-  /** Stores a calibration where a service finds it. Resolves with the place, for people. Null where nothing written would stay. */
-  readonly keepCalibration: ((fitted: FittedCalibration) => Promise<string>) | null;
+  /** Stores a calibration where a service finds it. Null where nothing written would stay. */
+  readonly keepCalibration: ((fitted: FittedCalibration) => Promise<KeptCalibration>) | null;
 }
 
 /**
@@ -104,7 +112,7 @@ async function openWeights(id: string | null, options: OpenOptions): Promise<Cho
   const keepCalibration = async (fitted: FittedCalibration) => {
     const to = calibrationPath(first);
     await writeCalibration(to, { profile, weights_sha256, ...fitted });
-    return `${to}\nA running service takes it by "tds model reload ${id ?? 'ID'}".`;
+    return { place: to, needs_reload: true };
   };
   return {
     ...measuredEngine(engine),
@@ -188,7 +196,7 @@ async function openUpstreams(
         await withData(options, (context) =>
           setUpstreamCalibration(context, OPERATOR, row, { fingerprint, ...fitted }),
         );
-        return `of ${id} in the catalog`;
+        return { place: `of ${id} in the catalog`, needs_reload: false };
       },
       close: () => model.close(),
     };

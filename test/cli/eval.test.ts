@@ -238,10 +238,12 @@ describe('tds calibrate', () => {
   });
 
   test('--output names another file, and the weights stay as they are', async () => {
-    const { code } = await run(
+    const { code, stdout } = await run(
       ...['calibrate', labels, '--model', model, '--work', 'whole', '--output', 'elsewhere.json'],
     );
     expect(code).toBe(0);
+    // No service would take it.
+    expect(stdout).toEndWith('\nCalibration: elsewhere.json\n');
     expect(await readdir(dirname(model))).toEqual(['tiny.gguf']);
     expect(Value.Check(Calibration, await Bun.file(join(directory, 'elsewhere.json')).json())).toBe(true);
   });
