@@ -33,7 +33,7 @@ export interface ReloadMemory {
 export interface ReloadParts {
   readonly store: Store;
   readonly clock: Clock;
-  readonly models: Pick<Models, 'reload'>;
+  readonly models: Pick<Models, 'reload' | 'lifecycle'>;
   /** Null where that cannot be known. Rejects with `SetupError`. */
   readonly memoryFor: (model: DecisionModelEntry) => Promise<ReloadMemory | null>;
   /**
@@ -77,12 +77,12 @@ export async function reloadModel(
  */
 export function openReloading(
   parts: ReloadParts & {
-    readonly log: Pick<Log, 'info' | 'error'>;
+    readonly log: Pick<Log, 'info' | 'warn' | 'error'>;
     readonly problems: Pick<Problems, 'report'>;
     readonly draining: Pick<AbortController, 'signal'>;
   },
 ): (request: ReloadRequest) => Promise<void> {
-  const { log, problems, draining } = parts;
+  const { log, problems, draining, models } = parts;
   return async (request) => {
     const { id: model } = request;
     log.info('loading a model anew', { model });
@@ -90,6 +90,8 @@ export function openReloading(
       if (draining.signal.aborted) throw new ReloadRefused('The service is being stopped.');
       await reloadModel(parts, request);
       log.info('a model is answered for by its new weights', { model });
+      const warning = models.lifecycle(model)?.engineIfLoaded()?.facts.warning;
+      if (warning !== undefined) log.warn(warning, { model });
     } catch (error) {
       const is_refused = error instanceof ReloadRefused;
       if (!is_refused) {

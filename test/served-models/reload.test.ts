@@ -115,3 +115,21 @@ test('a row that cannot be written is not blamed on the weights, and its cause i
   );
   expect(recorded.text).not.toContain('no row');
 });
+
+test('a warning about the new weights, as of a chat template that cannot be used, is in the log', async () => {
+  await service.close();
+  const recorded = new RecordedLog();
+  const warning = 'The file has no chat template that can be used.';
+  let loads = 0;
+  service = await startTestService({
+    log: recorded.log,
+    openEngine: (engine) => {
+      loads += 1;
+      return loads === 1 ? engine : { ...engine, facts: { ...engine.facts, warning } };
+    },
+  });
+  await service.service.reloadModel({ actor: OPERATOR, id: 'decision-1', weights: null });
+  expect(await recorded.lines()).toContainEqual(
+    expect.objectContaining({ level: 'warn', msg: warning, model: 'decision-1' }),
+  );
+});
