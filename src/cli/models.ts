@@ -20,6 +20,7 @@ import {
 import { wholeNumberBetween } from '../config/setting.ts';
 import { MODEL_SETTINGS, type ModelConfig } from '../config/settings.ts';
 import { formatDollars } from '../contract/money.ts';
+import { errorMessage } from '../errors/error-message.ts';
 import { BYTES_PER_MEGABYTE } from '../files/bytes.ts';
 import { answerDrifts, largestIndex } from '../served-models/answer-drifts.ts';
 import {
@@ -396,7 +397,14 @@ function registerReload(parent: Command): void {
     .action(async (id: string, options: JsonOptions & ReloadOptions) => {
       const { model, is_swapped, unfit } = await withData(options, async (context) => {
         const reloaded = await reloadModel(context, id, options);
-        return { ...reloaded, unfit: await unfitAfterReload(context, reloaded.model) };
+        // The reload is done by now: no failure of this look may count as one of it.
+        const unfit = await unfitAfterReload(context, reloaded.model).catch((error: unknown) => {
+          process.stderr.write(
+            `Which tuned models fit the new weights could not be read (${errorMessage(error)}): "tds doctor" says it.\n`,
+          );
+          return [];
+        });
+        return { ...reloaded, unfit };
       });
       if (unfit.length > 0) {
         const ids = unfit.map((one) => one.id).join(', ');

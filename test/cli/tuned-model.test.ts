@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -209,4 +210,19 @@ test('a reload of the base with other weights names the tuned models that do not
   expect((await reload(after)).stderr).toContain(told);
   expect(await doctor()).toContain('tuning of of-base');
   expect((await reload(before)).stderr).not.toContain(told);
+  // The weights are in use whatever the look at the tunings finds.
+  {
+    using database = new Database(join(data, 'tds.sqlite'));
+    database.run('ALTER TABLE model_tunings RENAME TO tunings_elsewhere');
+  }
+  const unread = await reload(after);
+  {
+    using database = new Database(join(data, 'tds.sqlite'));
+    database.run('ALTER TABLE tunings_elsewhere RENAME TO model_tunings');
+  }
+  expect(unread).toMatchObject({ code: 0, stdout: expect.stringContaining('The weights of base are good') });
+  expect(unread.stderr).toMatch(
+    /^Which tuned models fit the new weights could not be read \([^\n]+\): [^\n]+\.$/m,
+  );
+  expect(await doctor()).toContain('tuning of of-base');
 });
