@@ -226,9 +226,9 @@ function isUnfinished(message: IncomingMessage): boolean {
 }
 
 /**
- * Discards the rest of a body, so that the client of a response that came early can read its end: with unread bytes the
- * close of the connection would be a reset, and proxies answer that with 502. Resolves when all of it came, the client is
- * gone, or after the time for it.
+ * Discards the rest of a body, so that the client of an early response can read its end. With unread bytes the close of
+ * the connection would be a reset, which proxies answer with 502. Resolves when all of it came, the client is gone, or
+ * after the time for it.
  */
 async function restIsDiscarded(message: IncomingMessage): Promise<void> {
   if (message.complete || message.destroyed) return;
