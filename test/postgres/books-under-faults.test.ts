@@ -7,7 +7,6 @@ import { writeLedger } from '../../db/postgres/ledger-transaction.ts';
 import { ledgerEntries } from '../../db/postgres/schema.ts';
 import { HoldNotOpen } from '../../src/ledger/errors.ts';
 import { causesOf } from '../../src/problems/causes.ts';
-import type { Hold } from '../../src/store/hold.ts';
 import { type Account, usageOf } from '../ledger/support.ts';
 import { takeDatabase } from '../support/emptied-postgres.ts';
 import { eventually } from '../support/eventually.ts';
@@ -123,10 +122,7 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       const result = await writeLedger(connection, asked, node.id).finally(() => connection.release());
       const held = result.ok ? result.written[1] : undefined;
       if (held?.kind !== 'held' || !held.result.held) throw new Error('no hold', { cause: result });
-      const usage = (status: number, cost_micros: number) =>
-        usageOf(account, 'req_1', at_ms, status, cost_micros);
-      await node.books.charge(held.result.hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
-      node.told.charge('req_1');
+      await node.charge(account, held.result.hold);
       await expectExact(observer, [account], [node.told]);
     },
     TEST_TIMEOUT_MS,
@@ -139,15 +135,7 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 1);
       await using node = await LedgerNode.start(database.url, 'proc_1', SHORT_LEASE);
-      const { organization_id, project_id } = accountNumber(0);
-      const at_ms = Date.now();
-      const place = async (request_id: string) => {
-        const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
-        const result = await node.books.hold(asked);
-        if (!result.held) throw new Error('no hold', { cause: result });
-        return result.hold;
-      };
-      const open = await place('req_open');
+      const open = await node.place(accountNumber(0), 'req_open');
       // The state before other requests ended, as of a backup, or of a standby that lagged behind.
       for (const statement of [
         `INSERT INTO ledger_entries (organization_id, project_id, kind, credit_delta_micros, held_delta_micros,
@@ -162,10 +150,7 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       await cutAll(observer, ['proc_1']);
       await eventually(() => node.released.length > 0);
       expect(node.released).toEqual([['proc_1', LOST_ENDS]]);
-      const usage = (status: number, cost_micros: number) =>
-        usageOf(accountNumber(0), 'req_open', at_ms, status, cost_micros);
-      await node.books.charge(open, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
-      node.told.charge('req_open');
+      await node.charge(accountNumber(0), open);
       await expectExact(observer, accounts, [node.told]);
     },
     TEST_TIMEOUT_MS,
@@ -181,20 +166,7 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
       const observer = await database.connect();
       const accounts = await addAccounts(observer, 2);
       await using node = await LedgerNode.start(database.url, 'proc_1');
-      const at_ms = Date.now();
-      const place = async (request_id: string, number: number) => {
-        const { organization_id, project_id } = accountNumber(number);
-        const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
-        const result = await node.books.hold(asked);
-        if (!result.held) throw new Error('no hold', { cause: result });
-        return result.hold;
-      };
-      const charge = (hold: Hold, number: number) => {
-        const usage = (status: number, cost_micros: number) =>
-          usageOf(accountNumber(number), hold.request_id, at_ms, status, cost_micros);
-        return node.books.charge(hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
-      };
-      const lost = await place('req_lost', 0);
+      const lost = await node.place(accountNumber(0), 'req_lost');
       // The state before that hold, as of a backup, or of a standby that lagged behind.
       for (const statement of [
         `DELETE FROM ledger_entries WHERE id = ${lost.entry_id}`,
@@ -203,13 +175,12 @@ describe.skipIf(isPostgresMissing())('the books of two nodes', () => {
         'DELETE FROM project_months',
       ])
         await observer.db.execute(statement);
-      const other = await place('req_other', owner);
+      const other = await node.place(accountNumber(owner), 'req_other');
       expect(other.entry_id).toBe(lost.entry_id);
-      expect(await rejection(charge(lost, 0))).toBeInstanceOf(HoldNotOpen);
+      expect(await rejection(node.charge(accountNumber(0), lost))).toBeInstanceOf(HoldNotOpen);
       await node.books.release(lost, null);
       expect(node.books.open.holds).toBe(1);
-      await charge(other, owner);
-      node.told.charge('req_other');
+      await node.charge(accountNumber(owner), other);
       await expectExact(observer, accounts, [node.told]);
     },
     TEST_TIMEOUT_MS,

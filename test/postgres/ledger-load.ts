@@ -15,6 +15,7 @@ import {
   projects,
   usageRecords,
 } from '../../db/postgres/schema.ts';
+import type { Hold } from '../../src/store/hold.ts';
 import { type Account, accountRows, paymentRow, usageOf } from '../ledger/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { administer, type PostgresServer } from '../support/postgres.ts';
@@ -112,7 +113,7 @@ export class LedgerNode implements AsyncDisposable {
     readonly connection: PgConnection,
     readonly lease: NodeLease,
     readonly books: PostgresBooks,
-    /** The holds of other nodes that it has released. */
+    /** How many holds of which nodes it has released: of dead ones, or its own that the database lost the ends of. */
     readonly released: readonly (readonly [node_id: string, holds: number])[],
     readonly problems: readonly unknown[],
   ) {}
@@ -147,6 +148,22 @@ export class LedgerNode implements AsyncDisposable {
     return new LedgerNode(id, connection, lease, books, released, problems);
   }
 
+  /** Places the hold of a request. Rejects where it is refused. */
+  async place({ organization_id, project_id }: Account, request_id: string): Promise<Hold> {
+    const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms: Date.now() };
+    const answer = await this.books.hold(asked);
+    if (!answer.held) throw new Error(answer.refusal, { cause: answer });
+    return answer.hold;
+  }
+
+  /** Charges a hold, and tells its client. */
+  async charge(account: Account, hold: Hold): Promise<void> {
+    const usage = (status: number, cost_micros: number) =>
+      usageOf(account, hold.request_id, Date.now(), status, cost_micros);
+    await this.books.charge(hold, COST_MICROS, usage(200, COST_MICROS), usage(503, 0));
+    this.told.charge(hold.request_id);
+  }
+
   /**
    * A request from its hold to its end: charged, but one in eight fails at the model. `onHeld` is called between the
    * two. Resolves with its id. Never rejects.
@@ -155,21 +172,14 @@ export class LedgerNode implements AsyncDisposable {
     this.#requests += 1;
     const number = this.#requests;
     const request_id = `req_${this.id}_${number}`;
-    const { organization_id, project_id } = account;
-    const at_ms = Date.now();
     try {
-      const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms };
-      const answer = await this.books.hold(asked);
-      if (!answer.held) throw new Error(answer.refusal);
+      const hold = await this.place(account, request_id);
       onHeld();
-      const failed = usageOf(account, request_id, at_ms, 503, 0);
       if (number % 8 === 0) {
-        await this.books.release(answer.hold, failed);
+        await this.books.release(hold, usageOf(account, request_id, Date.now(), 503, 0));
         throw new Error('the model failed');
       }
-      const answered = usageOf(account, request_id, at_ms, 200, COST_MICROS);
-      await this.books.charge(answer.hold, COST_MICROS, answered, failed);
-      this.told.charge(request_id);
+      await this.charge(account, hold);
     } catch (error) {
       this.told.fail(request_id, error);
     }

@@ -1,6 +1,5 @@
 import { writeSync } from 'node:fs';
-import { usageOf } from '../ledger/support.ts';
-import { accountNumber, COST_MICROS, HELD_MICROS, LedgerNode, SHORT_LEASE } from './ledger-load.ts';
+import { accountNumber, LedgerNode, SHORT_LEASE } from './ledger-load.ts';
 
 /**
  * A node in its own process, to kill or pause: `url id accounts holds`. It places holds that it keeps, prints `ready`,
@@ -19,11 +18,7 @@ const kept = [];
 for (let number = 0; number < Number(holds_text); number += 1) {
   const account = accounts[number % accounts.length];
   if (account === undefined) throw new Error('no account');
-  const { organization_id, project_id } = account;
-  const request_id = `req_${id}_kept_${number}`;
-  const asked = { organization_id, project_id, request_id, amount_micros: HELD_MICROS, at_ms: Date.now() };
-  const answer = await node.books.hold(asked);
-  if (answer.held) kept.push({ hold: answer.hold, account, request_id });
+  kept.push({ hold: await node.place(account, `req_${id}_kept_${number}`), account });
 }
 let is_over = false;
 const load = node.load(accounts, 8, () => is_over);
@@ -31,15 +26,6 @@ writeSync(1, 'ready\n');
 for await (const _ of process.stdin);
 is_over = true;
 await load;
-for (const { hold, account, request_id } of kept) {
-  const rows = [200, 503].map((status) =>
-    usageOf(account, request_id, Date.now(), status, status === 200 ? COST_MICROS : 0),
-  );
-  const [answered, failed] = rows;
-  if (answered === undefined || failed === undefined) throw new Error('no usage rows');
-  await node.books.charge(hold, COST_MICROS, answered, failed).then(
-    () => node.told.charge(request_id),
-    (error: unknown) => node.told.fail(request_id, error),
-  );
-}
+for (const { hold, account } of kept)
+  await node.charge(account, hold).catch((error: unknown) => node.told.fail(hold.request_id, error));
 await node[Symbol.asyncDispose]();
