@@ -123,8 +123,8 @@ export class RequestAnswerer {
             },
           )
         : handler.refuse(refusal, client);
-    const is_shared = clients !== null && isUnfinished(message);
-    if (this.#ends_connections || is_shared || endsConnection(response, message, connection)) {
+    const must_end = clients !== null && isUnfinished(message);
+    if (this.#ends_connections || must_end || endsConnection(response, message, connection)) {
       reply.shouldKeepAlive = false;
     }
     await writeResponse(response, reply, {
@@ -137,7 +137,7 @@ export class RequestAnswerer {
         connection.unread_since_ms = null;
         connections.work(connection);
       },
-      beforeEnd: is_shared ? () => restIsDiscarded(message) : null,
+      beforeEnd: must_end ? () => restIsDiscarded(message) : null,
     }).catch((error: unknown) => {
       handler.report({ request_id: response.headers.get(REQUEST_ID_HEADER), code: null, error });
       message.socket.destroy();
