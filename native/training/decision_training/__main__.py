@@ -75,6 +75,13 @@ def _share(text: str) -> float:
     return share
 
 
+def _temperature(text: str) -> float:
+    temperature = float(text)
+    if not 0 < temperature < float("inf"):
+        raise argparse.ArgumentTypeError("a temperature is a number above 0")
+    return temperature
+
+
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
         raise argparse.ArgumentTypeError("a name has letters, digits, dots, dashes and underscores only")
@@ -125,6 +132,9 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--last", action="store_true", help="the last weights instead of their average")
     parser.add_argument(
         "--share", type=_share, default=1.0, help="of the run; the rest is of the weights that it began with"
+    )
+    parser.add_argument(
+        "--temperature", type=_temperature, default=1.0, help="divides all scores: above 1, answers are less sure"
     )
 
 
@@ -187,6 +197,7 @@ def _export(told: argparse.Namespace) -> None:
     model = read_model(told.start or Path(state["settings"]["start"]))
     if told.share < 1:
         weights = _moved(model, weights, told.share)
+    weights["readout"] = weights["readout"] / told.temperature
     print(export(model, weights, told.folder, told.name))
 
 

@@ -139,12 +139,15 @@ describe.skipIf(PYTHON === null)(
       );
     });
 
+    const FINETUNE = ['finetune', 'none.jsonl', 'out', '--model', 'none.gguf'];
     test.each([
-      ['--name', 'acme/support', 'a name has letters, digits, dots, dashes and underscores only'],
-      ['--test-share', '30', 'a share is between 0 and 1'],
-      ['--validation-share', '-0.2', 'a share is between 0 and 1'],
-    ])('%s %s', async (name, value, reason) => {
-      const command = ['finetune', 'none.jsonl', 'out', '--model', 'none.gguf', `${name}=${value}`];
+      [FINETUNE, '--name', 'acme/support', 'a name has letters, digits, dots, dashes and underscores only'],
+      [FINETUNE, '--test-share', '30', 'a share is between 0 and 1'],
+      [FINETUNE, '--validation-share', '-0.2', 'a share is between 0 and 1'],
+      [['export', 'run', 'out'], '--temperature', '0', 'a temperature is a number above 0'],
+      [['export', 'run', 'out'], '--temperature', 'inf', 'a temperature is a number above 0'],
+    ])('%s %s %s', async (arguments_, name, value, reason) => {
+      const command = [...arguments_, `${name}=${value}`];
       const { code, stderr } = await runPython(PYTHON ?? '', ['-m', 'decision_training', ...command]);
       expect(code).toBe(2);
       expect(stderr).toEndWith(`error: argument ${name}: ${reason}\n`);

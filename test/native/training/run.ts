@@ -194,14 +194,24 @@ async function trainedWeights(python: string, directory: string, base: string): 
   return first;
 }
 
-/** Prints the layers whose matrices differ between two GGUF files. */
-const CHANGED_LAYERS = `
+/** Prints the layers whose matrices differ between two GGUF files, and the ratio of their readouts' norms. */
+const DIFFERENCES = `
 import sys
 from pathlib import Path
+from numpy.linalg import norm
 from decision_training.restore import read_model
 one, other = (read_model(Path(path)).weights for path in sys.argv[1:])
 print(*sorted({name.split(".")[1] for name in one if name.startswith("blk.") and (one[name] != other[name]).any()}))
+print(norm(other["readout"]) / norm(one["readout"]))
 `;
+
+/** Returns the differences of two models: the numbers of the layers, and other's readout ÷ one's. */
+async function differences(python: string, one: string, other: string): Promise<[string, number]> {
+  const { code, stdout, stderr } = await runPython(python, ['-c', DIFFERENCES, one, other]);
+  assert.equal(code, 0, stderr);
+  const [layers = '', ratio = ''] = stdout.split('\n');
+  return [layers, Number(ratio)];
+}
 
 /** A run leaves frozen layers as they are, and an export goes as much of the way to its weights as is asked for. */
 async function checkContinuedRun(python: string, directory: string, weights: string): Promise<void> {
@@ -215,14 +225,12 @@ async function checkContinuedRun(python: string, directory: string, weights: str
     (await readFile(weights)).equals(await readFile(exportedPart(none))),
     'a share of 0 changed weights',
   );
-  const { code, stdout, stderr } = await runPython(python, [
-    '-c',
-    CHANGED_LAYERS,
-    weights,
-    exportedPart(all),
-  ]);
-  assert.equal(code, 0, stderr);
-  assert.equal(stdout.trim(), '1', 'layers that changed');
+  assert.equal((await differences(python, weights, exportedPart(all)))[0], '1', 'layers that changed');
+  const cooler = join(directory, 'cooler');
+  await training(python, ['export', run, cooler, '--temperature', '2']);
+  const [layers, ratio] = await differences(python, exportedPart(all), exportedPart(cooler));
+  assert.equal(layers, '', 'a temperature changed layers');
+  assert.ok(Math.abs(ratio - 0.5) < 0.005, `a temperature of 2 made the readout ${ratio} of itself`);
 }
 
 /** Fine-tuning makes weights better on cases apart, by its own report and by `tds eval` alike. */
