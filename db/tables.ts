@@ -215,9 +215,12 @@ export const projects = pgTable(
   ],
 );
 
+/** The `api_key_id` of a row of `project_months` that counts for the whole project. */
+export const WHOLE_PROJECT = '';
+
 /**
- * The spent and held micros of a project's keys in a UTC month (`YYYY-MM`). Together they are the project's. A charge
- * counts in its hold's month.
+ * The spent and held micros in a UTC month (`YYYY-MM`): a row for the whole project, and one for each of its keys. So a
+ * limit is compared with one row, however many keys there are. A charge counts in its hold's month.
  */
 export const projectMonths = pgTable(
   'project_months',
@@ -226,8 +229,8 @@ export const projectMonths = pgTable(
     month: text().notNull(),
     spent_micros: integer().notNull().default(0),
     held_micros: integer().notNull().default(0),
-    /** The first of a key's rotations; empty for requests of versions that did not count by key. */
-    api_key_id: text().notNull().default(''),
+    /** The first of a key's rotations, or `WHOLE_PROJECT`, which also counts requests of versions without keys here. */
+    api_key_id: text().notNull().default(WHOLE_PROJECT),
   },
   (table) => [
     primaryKey({ columns: [table.project_id, table.month, table.api_key_id] }),
@@ -601,7 +604,7 @@ export const auditedProjectMonths = pgTable(
     month: text().notNull(),
     spent_micros: integer().notNull(),
     held_micros: integer().notNull(),
-    /** As in `project_months`. */
+    /** The first of a key's rotations; empty for entries without one, and for days that were rolled up. */
     api_key_id: text().notNull().default(''),
   },
   (table) => [primaryKey({ columns: [table.project_id, table.month, table.api_key_id] })],

@@ -6,11 +6,11 @@ import {
   type AskedWrite,
   type CountedMonth,
   claimKey,
+  countedMonths,
   type HoldEntry,
   type LedgerChanges,
   type LockedLedger,
   monthKey,
-  projectMonthKey,
 } from './ledger-writes.ts';
 
 /**
@@ -49,11 +49,11 @@ const READ_PROJECTS = `
   JOIN projects ON projects.id = asked.project_id
   LEFT JOIN api_keys ON api_keys.id = asked.api_key_id`;
 
-/** The rows of all keys are read, because a project's limit is compared with their sum. */
 const READ_MONTHS = `
   SELECT stored.project_id, stored.month, stored.api_key_id, stored.spent_micros, stored.held_micros
-  FROM jsonb_to_recordset($1::text::jsonb) AS asked(project_id text, month text)
-  JOIN project_months AS stored ON stored.project_id = asked.project_id AND stored.month = asked.month`;
+  FROM jsonb_to_recordset($1::text::jsonb) AS asked(project_id text, month text, api_key_id text)
+  JOIN project_months AS stored ON stored.project_id = asked.project_id AND stored.month = asked.month
+    AND stored.api_key_id = asked.api_key_id`;
 
 const HOLD_COLUMNS = `
   held.id, held.organization_id, held.project_id, held.month, held.api_key_id, held.held_delta_micros, held.request_id,
@@ -173,16 +173,17 @@ export interface SentReads {
 export function sendReads(connection: Connection, asked: readonly AskedWrite[]): SentReads {
   const organizations = new Set<string>();
   const projects = new Map<string, Pick<CountedMonth, 'project_id' | 'api_key_id'>>();
-  const months = new Map<string, Pick<CountedMonth, 'project_id' | 'month'>>();
+  const months = new Map<string, CountedMonth>();
   const entries: number[] = [];
   const doubtful: string[] = [];
   const claims: Pick<IdempotencyClaim, 'api_key_id' | 'key_hash'>[] = [];
   const keeping = new Set<string>();
   for (const { write, is_doubtful } of asked) {
-    const { organization_id, project_id } = write.kind === 'hold' ? write.request : write.hold;
+    const { organization_id, project_id, api_key_id } = write.kind === 'hold' ? write.request : write.hold;
     const month = write.kind === 'hold' ? monthOf(write.request.at_ms) : write.hold.month;
     organizations.add(organization_id);
-    months.set(projectMonthKey({ project_id, month }), { project_id, month });
+    for (const counted of countedMonths({ project_id, month, api_key_id: api_key_id ?? null }))
+      months.set(monthKey(counted), counted);
     if (write.kind === 'charge' && write.kept !== null) keeping.add(organization_id);
     if (write.kind !== 'hold') entries.push(write.hold.entry_id);
     else {
@@ -314,8 +315,8 @@ function projectOf({ organization_id, name, spend_limit_micros }: ProjectRow) {
   return { organization_id, name, spend_limit_micros: numberOrNull(spend_limit_micros) };
 }
 
-function amountsOf({ project_id, month, spent_micros, held_micros }: MonthRow) {
-  return { project_id, month, spent_micros: Number(spent_micros), held_micros: Number(held_micros) };
+function amountsOf({ spent_micros, held_micros }: MonthRow) {
+  return { spent_micros: Number(spent_micros), held_micros: Number(held_micros) };
 }
 
 function keyOf({ api_key_id, api_key: name, monthly_limit_micros }: ProjectRow) {

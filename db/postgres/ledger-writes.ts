@@ -7,6 +7,7 @@ import type { IdempotencyClaim } from '../../src/store/idempotency-records.ts';
 import { KEPT_BYTES_MAX, type KeptAnswer, writeKept } from '../../src/store/kept-answer.ts';
 import type { UsageRow } from '../../src/store/usage-row.ts';
 import { monthOf } from '../../src/time/month.ts';
+import { WHOLE_PROJECT } from '../tables.ts';
 
 /** One write of the ledger. */
 export type LedgerWrite =
@@ -40,8 +41,8 @@ export interface LockedLedger {
   >;
   /** The keys that holds count for, by their id. */
   readonly keys: ReadonlyMap<string, { readonly name: string; readonly monthly_limit_micros: number | null }>;
-  /** The months of all keys of the projects, by `monthKey`. A month without a row is missing. */
-  readonly months: ReadonlyMap<string, Readonly<Omit<MonthChange, 'api_key_id'>>>;
+  /** The months that the writes count in, by `monthKey`. A month without a row is missing. */
+  readonly months: ReadonlyMap<string, Readonly<Amounts>>;
   /** The holds to end, by the id of their entry. */
   readonly holds: ReadonlyMap<number, HoldEntry>;
   /** The stored entries of doubtful holds, by request. */
@@ -68,13 +69,8 @@ const NO_AMOUNTS: Readonly<Amounts> = { spent_micros: 0, held_micros: 0 };
 
 export interface MonthChange extends CountedMonth, Amounts {}
 
-/** The month of a key. */
-export interface CountedMonth {
-  readonly project_id: string;
-  readonly month: string;
-  /** Empty for holds without a key, as in `project_months`. */
-  readonly api_key_id: string;
-}
+/** The month of a key, or of the whole project, as in `project_months`. */
+export type CountedMonth = Pick<Hold, 'project_id' | 'month'> & { readonly api_key_id: string };
 
 /** A new entry of the ledger. */
 export interface NewEntry {
@@ -131,14 +127,19 @@ export type Outcome =
   | { readonly kind: 'ended' }
   | { readonly kind: 'failed'; readonly error: Error };
 
-/** Returns the key of a month in `LockedLedger.months`. */
-export function monthKey({ api_key_id, ...of_project }: CountedMonth): string {
-  return `${projectMonthKey(of_project)} ${api_key_id}`;
+/** Returns the months that a hold and its end count in: that of the whole project, and that of the key. */
+export function countedMonths({
+  project_id,
+  month,
+  api_key_id,
+}: Pick<Hold, 'project_id' | 'month' | 'api_key_id'>): CountedMonth[] {
+  const of_project = { project_id, month, api_key_id: WHOLE_PROJECT };
+  return api_key_id === null ? [of_project] : [of_project, { project_id, month, api_key_id }];
 }
 
-/** Returns a text that is the same for the months of all keys of a project. */
-export function projectMonthKey({ project_id, month }: Omit<CountedMonth, 'api_key_id'>): string {
-  return `${month} ${project_id}`;
+/** Returns the key of a month in `LockedLedger.months`. */
+export function monthKey({ project_id, month, api_key_id }: CountedMonth): string {
+  return `${month} ${project_id} ${api_key_id}`;
 }
 
 /** Returns the key of a claim in `LockedLedger.claims`. */
@@ -182,8 +183,6 @@ class Batch {
   readonly #ended = new Set<number>();
   readonly #organizations = new Map<string, OrganizationChange>();
   readonly #months = new Map<string, MonthChange>();
-  /** The amounts of projects after the changes so far, by `projectMonthKey`. */
-  readonly #of_projects: Map<string, Amounts>;
   readonly #entries: NewEntry[] = [];
   readonly #released: number[] = [];
   readonly #usage: UsageRow[] = [];
@@ -194,7 +193,6 @@ class Batch {
 
   constructor(ledger: LockedLedger) {
     this.#ledger = ledger;
-    this.#of_projects = sumsOfProjects(ledger);
   }
 
   take({ write, is_doubtful, is_abandoned }: AskedWrite): Outcome {
@@ -282,7 +280,7 @@ class Batch {
     { name, spend_limit_micros }: { readonly name: string; readonly spend_limit_micros: number | null },
     organization: { readonly credit_micros: number; readonly held_micros: number },
   ): HoldRefusal | null {
-    const of_project = this.#of_projects.get(projectMonthKey({ project_id, month })) ?? NO_AMOUNTS;
+    const of_project = this.#amountsOf({ project_id, month, api_key_id: WHOLE_PROJECT });
     if (spend_limit_micros !== null && isAbove(spend_limit_micros, of_project, amount_micros))
       return { refusal: 'project_spend_limit', project: name, spend_limit_micros };
     const { name: api_key = '', monthly_limit_micros = null } = this.#ledger.keys.get(api_key_id) ?? {};
@@ -295,7 +293,7 @@ class Batch {
     return available_micros >= amount_micros ? null : { refusal: 'insufficient_credit', available_micros };
   }
 
-  /** Returns the amounts of a key's month after the changes so far. */
+  /** Returns the amounts of a month after the changes so far. */
   #amountsOf(counted: CountedMonth): Readonly<Amounts> {
     const stored = this.#ledger.months.get(monthKey(counted));
     const changed = this.#months.get(monthKey(counted));
@@ -387,29 +385,13 @@ class Batch {
     organization.held_micros += held_micros;
     organization.open_holds += open_holds;
     this.#organizations.set(organization_id, organization);
-    const counted = { project_id, month, api_key_id: api_key_id ?? '' };
-    const changed = this.#months.get(monthKey(counted)) ?? { ...counted, ...NO_AMOUNTS };
-    const of_project = this.#of_projects.get(projectMonthKey(counted)) ?? { ...NO_AMOUNTS };
-    for (const amounts of [changed, of_project]) {
-      amounts.spent_micros += cost_micros;
-      amounts.held_micros += held_micros;
+    for (const counted of countedMonths({ project_id, month, api_key_id })) {
+      const changed = this.#months.get(monthKey(counted)) ?? { ...counted, ...NO_AMOUNTS };
+      changed.spent_micros += cost_micros;
+      changed.held_micros += held_micros;
+      this.#months.set(monthKey(counted), changed);
     }
-    this.#months.set(monthKey(counted), changed);
-    this.#of_projects.set(projectMonthKey(counted), of_project);
   }
-}
-
-function sumsOfProjects({ months }: LockedLedger): Map<string, Amounts> {
-  const sums = new Map<string, Amounts>();
-  for (const { project_id, month, spent_micros, held_micros } of months.values()) {
-    const key = projectMonthKey({ project_id, month });
-    const sum = sums.get(key) ?? NO_AMOUNTS;
-    sums.set(key, {
-      spent_micros: sum.spent_micros + spent_micros,
-      held_micros: sum.held_micros + held_micros,
-    });
-  }
-  return sums;
 }
 
 const ENDED: Outcome = { kind: 'ended' };

@@ -30,6 +30,7 @@ import {
   tierChanges,
   users,
   verifications,
+  WHOLE_PROJECT,
 } from '../tables.ts';
 import { countRows } from './count-rows.ts';
 import type { Executor } from './executor.ts';
@@ -338,11 +339,9 @@ export class SqlAccountRecords implements AccountRecords {
       .select({
         ...getTableColumns(projects),
         organization_name: organizations.name,
-        spent_this_month_micros:
-          sql`(SELECT coalesce(sum(${projectMonths.spent_micros}), 0) FROM ${projectMonths}
-          WHERE ${projectMonths.project_id} = ${projects.id} AND ${projectMonths.month} = ${month})`.mapWith(
-            Number,
-          ),
+        spent_this_month_micros: sql`coalesce((SELECT ${projectMonths.spent_micros} FROM ${projectMonths}
+          WHERE ${projectMonths.project_id} = ${projects.id} AND ${projectMonths.month} = ${month}
+            AND ${projectMonths.api_key_id} = ${WHOLE_PROJECT}), 0)`.mapWith(Number),
         active_keys: sql`(SELECT count(*) FROM ${apiKeys}
           WHERE ${apiKeys.project_id} = ${projects.id} AND ${apiKeys.revoked_at_ms} IS NULL)`.mapWith(Number),
       })

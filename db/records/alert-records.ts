@@ -34,6 +34,7 @@ import {
   projectMonths,
   projects,
   users,
+  WHOLE_PROJECT,
 } from '../tables.ts';
 import { countRows } from './count-rows.ts';
 import type { Executor } from './executor.ts';
@@ -45,11 +46,11 @@ const PERCENT = 100;
  * Returns the spend of a project in a month, or of one of its keys; null for a month without a request.
  * A subquery, because a join lets a database begin with the months of all time, or with those of all keys.
  */
-const spentIn = (month: string, project_id: Column, api_key_id?: Column) =>
-  sql`(SELECT sum(${projectMonths.spent_micros}) FROM ${projectMonths} WHERE ${and(
+const spentIn = (month: string, project_id: Column, api_key_id: Column | string = WHOLE_PROJECT) =>
+  sql`(SELECT ${projectMonths.spent_micros} FROM ${projectMonths} WHERE ${and(
     eq(projectMonths.project_id, project_id),
     eq(projectMonths.month, month),
-    api_key_id === undefined ? undefined : eq(projectMonths.api_key_id, api_key_id),
+    eq(projectMonths.api_key_id, api_key_id),
   )})`.mapWith(Number);
 
 /** The other key of the same project and name that takes the place of one that expires. */

@@ -102,8 +102,7 @@ export const bookChecks = ({
         SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
         FROM (${months(after_entry)}) AS by_key GROUP BY project_id, month),
       kept AS MATERIALIZED (
-        SELECT project_id, month, sum(spent_micros) AS spent_micros, sum(held_micros) AS held_micros
-        FROM project_months GROUP BY project_id, month)
+        SELECT project_id, month, spent_micros, held_micros FROM project_months WHERE api_key_id = '')
       SELECT ledger.project_id, ledger.month, kept.spent_micros, ledger.spent_micros AS ledger_spent_micros,
         kept.held_micros, ledger.held_micros AS ledger_held_micros
       FROM ledger LEFT JOIN kept ON kept.project_id = ledger.project_id AND kept.month = ledger.month

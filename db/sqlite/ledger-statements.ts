@@ -1,5 +1,6 @@
-import { and, type Column, desc, eq, isNull, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, type Column, desc, eq, inArray, isNull, notExists, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
+import { WHOLE_PROJECT } from '../tables.ts';
 import type { Db } from './connection.ts';
 import { apiKeys, ledgerEntries, organizations, projectMonths, projects } from './schema.ts';
 
@@ -15,8 +16,6 @@ const moved = {
 };
 const amount = placeholder('amount_micros');
 const cost = placeholder('cost_micros');
-/** The key of a month's row. */
-const counted_key = sql`coalesce(${placeholder('api_key_id')}, '')`;
 const ofOrganization = eq(organizations.id, placeholder('organization_id'));
 
 export type LedgerStatements = ReturnType<typeof prepareLedger>;
@@ -29,13 +28,17 @@ export function prepareLedger(db: Db) {
 function prepareHolds(db: Db) {
   const ofKey = eq(apiKeys.id, placeholder('api_key_id'));
   /** SQLite reads the months only where there is a limit. */
-  const allows = (limit: Column, ...rows: SQL[]) => sql<number>`(${limit} IS NULL OR (
+  const allows = (limit: Column, api_key_id: Column | string) => sql<number>`(${limit} IS NULL OR (
     SELECT coalesce(sum(${projectMonths.spent_micros}), 0) < ${limit}
       AND coalesce(sum(${projectMonths.spent_micros} + ${projectMonths.held_micros}), 0) + ${amount} <= ${limit}
     FROM ${projectMonths}
-    WHERE ${and(eq(projectMonths.project_id, projects.id), eq(projectMonths.month, placeholder('month')), ...rows)}))`;
-  const projectAllows = allows(projects.spend_limit_micros);
-  const keyAllows = allows(apiKeys.monthly_limit_micros, eq(projectMonths.api_key_id, apiKeys.id));
+    WHERE ${and(
+      eq(projectMonths.project_id, projects.id),
+      eq(projectMonths.month, placeholder('month')),
+      eq(projectMonths.api_key_id, api_key_id),
+    )}))`;
+  const projectAllows = allows(projects.spend_limit_micros, WHOLE_PROJECT);
+  const keyAllows = allows(apiKeys.monthly_limit_micros, apiKeys.id);
   const ofRequest = and(
     eq(projects.id, placeholder('project_id')),
     eq(projects.organization_id, placeholder('organization_id')),
@@ -81,12 +84,12 @@ function prepareHolds(db: Db) {
       .prepare(),
     reserveMonth: db
       .insert(projectMonths)
-      .values({
-        project_id: placeholder('project_id'),
-        month: placeholder('month'),
-        api_key_id: counted_key,
-        held_micros: amount,
-      })
+      .select(
+        sql`SELECT ${placeholder('project_id')}, ${placeholder('month')}, 0, ${amount}, ${WHOLE_PROJECT}
+        UNION ALL
+        SELECT ${placeholder('project_id')}, ${placeholder('month')}, 0, ${amount}, ${placeholder('api_key_id')}
+        WHERE ${placeholder('api_key_id')} IS NOT NULL`,
+      )
       .onConflictDoUpdate({
         target: [projectMonths.project_id, projectMonths.month, projectMonths.api_key_id],
         set: { held_micros: sql`${projectMonths.held_micros} + excluded.held_micros` },
@@ -144,7 +147,7 @@ function prepareEnds(db: Db) {
         and(
           eq(projectMonths.project_id, placeholder('project_id')),
           eq(projectMonths.month, placeholder('month')),
-          eq(projectMonths.api_key_id, counted_key),
+          inArray(projectMonths.api_key_id, [WHOLE_PROJECT, placeholder('api_key_id')]),
         ),
       )
       .prepare(),

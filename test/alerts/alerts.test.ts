@@ -299,10 +299,10 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     // The project's own limit is compared with what all of its keys spent.
     await changeProject(context, owner(), { project_id, spend_limit_micros: 20 * DOLLAR });
     await setSpent(8 * DOLLAR, key_id);
-    await setSpent(7_999_999);
+    await setSpent(16 * DOLLAR - 1);
     await run();
     expect(await kindsOf(owner())).toEqual(['key_spend_limit_near']);
-    await setSpent(8 * DOLLAR);
+    await setSpent(16 * DOLLAR);
     await revokeKey(context, owner(), newer);
     await revokeKey(context, owner(), key_id);
     await run();

@@ -94,14 +94,29 @@ const DAMAGE: readonly (readonly [what: string, sql: string, checks: readonly st
     MONTH_CHECKS,
   ],
   [
+    'a month of a project that spent something else than its keys',
+    "UPDATE project_months SET spent_micros = spent_micros + 1 WHERE api_key_id = ''",
+    ['project_months_equal_ledger'],
+  ],
+  [
+    'a month of a project that holds something else than its keys',
+    "UPDATE project_months SET held_micros = held_micros - 1 WHERE api_key_id = ''",
+    ['project_months_equal_ledger'],
+  ],
+  [
+    'a month of a project that is lost, and those of its keys are not',
+    "DELETE FROM project_months WHERE api_key_id = ''",
+    ['project_months_equal_ledger'],
+  ],
+  [
     'a month of an earlier version, without keys, that spent something else',
-    `UPDATE ledger_entries SET api_key_id = NULL;
-      UPDATE project_months SET api_key_id = '', spent_micros = spent_micros + 1`,
+    `UPDATE ledger_entries SET api_key_id = NULL; DELETE FROM project_months WHERE api_key_id <> '';
+      UPDATE project_months SET spent_micros = spent_micros + 1`,
     ['project_months_equal_ledger'],
   ],
   [
     'a month that counts for another key',
-    "UPDATE project_months SET api_key_id = 'key_other'",
+    "UPDATE project_months SET api_key_id = 'key_other' WHERE api_key_id <> ''",
     ['api_key_months_equal_ledger'],
   ],
   [

@@ -19,3 +19,23 @@ export const OLD_ROWS = [
   `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status, questions, input_tokens, cost_micros, latency_ms)
     VALUES ('req_1', ${AT_MS}, 'org_1', 'proj_1', 'key_1', 'decision-1', 'fast', '/v1/decisions', 200, 1, 70, 7, 1.5)`,
 ];
+
+/** The migrations of the first version that counted by key, and of the last that kept no row for a whole project. */
+export const COUNTED_BY_KEY = { first: 4, last: 6 } as const;
+
+/** Makes the charged request of `OLD_ROWS` one that such a version counted for its key alone. */
+export const COUNT_BY_KEY = [
+  "UPDATE ledger_entries SET api_key_id = 'key_1' WHERE id IN (2, 3)",
+  'UPDATE project_months SET spent_micros = 0',
+  `INSERT INTO project_months (project_id, month, api_key_id, spent_micros, held_micros)
+    VALUES ('proj_1', '2026-06', 'key_1', 7, 0), ('proj_1', '2026-05', 'key_1', 0, 0), ('proj_1', '2026-05', 'key_2', 0, 0)`,
+];
+
+/** The months of those rows in this version: of the whole project, and of each key. */
+export const MONTHS_BY_KEY = [
+  { project_id: 'proj_1', month: '2026-05', spent_micros: 0, held_micros: 0, api_key_id: '' },
+  { project_id: 'proj_1', month: '2026-05', spent_micros: 0, held_micros: 0, api_key_id: 'key_1' },
+  { project_id: 'proj_1', month: '2026-05', spent_micros: 0, held_micros: 0, api_key_id: 'key_2' },
+  { project_id: 'proj_1', month: '2026-06', spent_micros: 7, held_micros: 20, api_key_id: '' },
+  { project_id: 'proj_1', month: '2026-06', spent_micros: 7, held_micros: 0, api_key_id: 'key_1' },
+];

@@ -16,7 +16,7 @@ import { startChildServer } from '../support/child-server.ts';
 import { post, SMALL_REQUEST } from '../support/requests.ts';
 import { addAccount, MODEL_TEST_TIMEOUT_MS, startTestService } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { OLD_ROWS } from './old-rows.ts';
+import { COUNT_BY_KEY, COUNTED_BY_KEY, MONTHS_BY_KEY, OLD_ROWS } from './old-rows.ts';
 
 setDefaultTimeout(MODEL_TEST_TIMEOUT_MS);
 
@@ -71,6 +71,22 @@ test.each(knownMigrations().map((_, index) => index + 1))(
     const served = openDatabase(join(path, 'tds.sqlite'));
     expect(runAudit(served, { ended_before_ms: Date.now() + 1 }).ok).toBe(true);
     served.$client.close();
+    directory.remove();
+  },
+);
+
+test.each(Object.values(COUNTED_BY_KEY))(
+  'with the first %d migrations, projects get the sums of what was counted for their keys and for none',
+  (migrations) => {
+    const directory = directoryOf(migrations);
+    const db = connectDatabase(join(directory.path, 'tds.sqlite'));
+    for (const statement of COUNT_BY_KEY) db.$client.run(statement);
+    bringUpToDate(db.$client);
+    const { project_id, month, api_key_id } = projectMonths;
+    const months = db.select().from(projectMonths).orderBy(project_id, month, api_key_id);
+    expect(months.all()).toEqual(MONTHS_BY_KEY);
+    expect(runAudit(db)).toMatchObject({ ok: true, open_holds: 1 });
+    db.$client.close();
     directory.remove();
   },
 );

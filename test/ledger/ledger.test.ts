@@ -1,10 +1,21 @@
 import { describe, expect, test } from 'bun:test';
 import { HoldNotOpen, UnknownAccount } from '../../src/ledger/errors.ts';
 import { rejection } from '../support/rejection.ts';
-import { LEDGER_DATABASES, openLedger } from './databases.ts';
+import { LEDGER_DATABASES, type LedgerDatabase, openLedger } from './databases.ts';
 import { COST_MICROS, HELD_MICROS, usageOf } from './support.ts';
 
 const JANUARY_MS = Date.UTC(2026, 0, 31, 23, 59, 59, 999);
+
+/** The spent and held micros of the months of all keys and of each key. */
+async function amountsOf(setup: LedgerDatabase): Promise<Readonly<Record<string, readonly number[]>>> {
+  const months = await setup.months();
+  return Object.fromEntries(
+    months.map(({ month, api_key_id, spent_micros, held_micros }) => [
+      `${month} ${api_key_id === '' ? 'all' : api_key_id}`,
+      [spent_micros, held_micros],
+    ]),
+  );
+}
 
 describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
   test('a refused hold writes nothing, and says the limit of its project or the credit that is free', async () => {
@@ -78,17 +89,44 @@ describe.each(LEDGER_DATABASES)('the ledger in $name', (database) => {
     expect(await setup.holdOfKey('req_8', 10, JANUARY_MS + 1)).toMatchObject({ held: true });
     await setup.limitKey(null);
     expect(await setup.holdOfKey('req_9', 900, JANUARY_MS)).toMatchObject({ held: true });
-    const months = (await setup.months()).map(({ month, api_key_id, spent_micros, held_micros }) => [
-      [month, api_key_id],
-      [spent_micros, held_micros],
+    expect(await amountsOf(setup)).toEqual({
+      '2026-01 all': [10, 900],
+      '2026-01 key_acme': [10, 900],
+      '2026-02 all': [0, 10],
+      '2026-02 key_acme': [0, 10],
+    });
+    expect((await setup.audit()).ok).toBe(true);
+  });
+
+  test('the limit of a project is compared with what all of its keys spent and hold, in one turn and over many', async () => {
+    await using setup = await openLedger(database, 1_000);
+    await setup.limit(setup.account, 20);
+    const ask = (request_id: string, amount_micros: number, api_key_id?: string) => {
+      const request = setup.request(request_id, amount_micros, JANUARY_MS);
+      return setup.books.hold(api_key_id === undefined ? request : { ...request, api_key_id });
+    };
+    const [first, second, third, without] = await Promise.all([
+      ask('req_1', 8, 'key_1'),
+      ask('req_2', 8, 'key_2'),
+      ask('req_3', 5, 'key_3'),
+      ask('req_4', 3),
     ]);
-    expect(new Map(months.map(([key, amounts]) => [key?.join(' '), amounts]))).toEqual(
-      new Map([
-        ['2026-01 ', [0, 0]],
-        ['2026-01 key_acme', [10, 900]],
-        ['2026-02 key_acme', [0, 10]],
-      ]),
-    );
+    if (!first.held || !second.held || !without.held) throw new Error('refused');
+    expect(third).toMatchObject({ refusal: 'project_spend_limit' });
+    expect(await ask('req_5', 2, 'key_4')).toMatchObject({ refusal: 'project_spend_limit' });
+    await Promise.all([
+      setup.charge(first.hold, 'req_1', 7),
+      setup.release(second.hold, 'req_2'),
+      setup.charge(without.hold, 'req_4', 2),
+    ]);
+    expect(await ask('req_6', 12, 'key_4')).toMatchObject({ refusal: 'project_spend_limit' });
+    expect(await ask('req_7', 11, 'key_4')).toMatchObject({ held: true });
+    expect(await amountsOf(setup)).toEqual({
+      '2026-01 all': [9, 11],
+      '2026-01 key_1': [7, 0],
+      '2026-01 key_2': [0, 0],
+      '2026-01 key_4': [0, 11],
+    });
     expect((await setup.audit()).ok).toBe(true);
   });
 

@@ -7,7 +7,7 @@ import type { Executor } from '../../db/postgres/connection.ts';
 import { bringUpToDate, knownMigrations, schemaState, schemaVersion } from '../../db/postgres/migrate.ts';
 import { projectMonths } from '../../db/postgres/schema.ts';
 import { type Migrations, newestMigration_ms, SchemaRefused } from '../../db/schema-state.ts';
-import { OLD_ROWS } from '../db/old-rows.ts';
+import { COUNT_BY_KEY, COUNTED_BY_KEY, MONTHS_BY_KEY, OLD_ROWS } from '../db/old-rows.ts';
 import { propertySeed } from '../ledger/support.ts';
 import { isPostgresMissing, testDatabase } from '../support/postgres.ts';
 import { rejection } from '../support/rejection.ts';
@@ -154,6 +154,21 @@ describe.skipIf(isPostgresMissing())('the schema of PostgreSQL', () => {
       expect(await db.select().from(projectMonths)).toEqual([
         { project_id: 'proj_1', month: '2026-06', spent_micros: 7, held_micros: 20, api_key_id: '' },
       ]);
+    },
+  );
+
+  test.each(Object.values(COUNTED_BY_KEY))(
+    'with the first %d migrations gives projects the sums of what was counted for their keys and for none',
+    async (count) => {
+      await using database = await testDatabase({ empty: true });
+      const { db } = await database.connect({ connections: 2 });
+      await bringUpToDate(db, knownMigrations().slice(0, count));
+      for (const statement of [...OLD_ROWS, ...COUNT_BY_KEY]) await db.execute(sql.raw(statement));
+      await bringUpToDate(db);
+      const { project_id, month, api_key_id } = projectMonths;
+      const months = db.select().from(projectMonths).orderBy(project_id, month, api_key_id);
+      expect(await months).toEqual(MONTHS_BY_KEY);
+      expect(await runAudit(db)).toMatchObject({ ok: true, open_holds: 1 });
     },
   );
 

@@ -64,6 +64,7 @@ const step = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ kind: kind('limit'), project: index, limit: fc.option(amount) }) },
   { weight: 2, arbitrary: fc.record({ kind: kind('limit_key'), project: index, limit: fc.option(amount) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('revoke_key'), project: index }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
@@ -189,6 +190,8 @@ class History {
         return this.#limit(step.project, step.limit);
       case 'limit_key':
         return this.#limitKey(step.project, step.limit);
+      case 'revoke_key':
+        return this.#revokeKey(step.project);
     }
   }
 
@@ -234,19 +237,19 @@ class History {
     for (const { project_id, month, api_key_id, spent_micros, held_micros } of months) {
       const project =
         this.#projects[this.#accounts.findIndex((account) => account.project_id === project_id)];
-      const expected = (['spent', 'held'] as const).map((amount) => {
-        const of_key = project?.of_key[amount].get(month) ?? 0;
-        return api_key_id === '' ? (project?.[amount].get(month) ?? 0) - of_key : of_key;
-      });
+      const counted = api_key_id === '' ? project : project?.of_key;
+      const expected = (['spent', 'held'] as const).map((amount) => counted?.[amount].get(month) ?? 0);
       expect([spent_micros, held_micros]).toEqual(expected);
     }
     const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
-    expect(sum(months.map(({ spent_micros }) => spent_micros))).toBe(
+    const spentOf = (isCounted: (api_key_id: string) => boolean) =>
+      sum(months.filter(({ api_key_id }) => isCounted(api_key_id)).map(({ spent_micros }) => spent_micros));
+    expect(spentOf((api_key_id) => api_key_id === '')).toBe(
       sum(this.#projects.flatMap(({ spent }) => [...spent.values()])),
     );
-    expect(
-      sum(months.filter(({ api_key_id }) => api_key_id !== '').map(({ spent_micros }) => spent_micros)),
-    ).toBe(sum(this.#projects.flatMap(({ of_key }) => [...of_key.spent.values()])));
+    expect(spentOf((api_key_id) => api_key_id !== '')).toBe(
+      sum(this.#projects.flatMap(({ of_key }) => [...of_key.spent.values()])),
+    );
     const report = await this.#database.audit();
     expect(report.checks.filter((check) => check.violations.length > 0)).toEqual([]);
     expect(report.open_holds).toBe(this.#open.length);
@@ -423,6 +426,12 @@ class History {
     const model = this.#organizations[owner];
     if (model === undefined) throw new RangeError(`organization ${owner}`);
     return { model, account: this.#account(PROJECTS * owner) };
+  }
+
+  /** Requests of a revoked key that are under way end as others do. */
+  async #revokeKey(pick: number): Promise<void> {
+    const api_key_id = this.#accounts[pick % this.#accounts.length]?.api_key_id ?? '';
+    await this.#database.store.keys.revokeKey(api_key_id, this.#now_ms);
   }
 
   #project(project: number): ModelProject {

@@ -1,14 +1,20 @@
 import { spyOn } from 'bun:test';
+import type { ReservedSQL, SQL } from 'bun';
 import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql';
 import { runAudit as auditPostgres } from '../../db/postgres/audit.ts';
+import { writeLedger } from '../../db/postgres/ledger-transaction.ts';
+import type { LedgerWrite } from '../../db/postgres/ledger-writes.ts';
 import { PostgresMovementReader } from '../../db/postgres/movement-reader.ts';
 import { PostgresStore } from '../../db/postgres/postgres-store.ts';
+import { BY_INDEX_ONLY } from '../../db/postgres/session.ts';
 import { PostgresUsageReader } from '../../db/postgres/usage-reader.ts';
 import { runAudit as auditSqlite } from '../../db/sqlite/audit.ts';
-import { type Db, neverWait, openDatabase } from '../../db/sqlite/connection.ts';
+import { type Db, neverWait, openDatabase, transact } from '../../db/sqlite/connection.ts';
 import { SqliteMovementReader } from '../../db/sqlite/movement-reader.ts';
+import { SqliteLedger } from '../../db/sqlite/sqlite-ledger.ts';
 import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
 import { SqliteUsageReader } from '../../db/sqlite/usage-reader.ts';
+import type { HoldRequest } from '../../src/store/hold.ts';
 import type { MovementReader } from '../../src/store/movement-reader.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { UsageReader } from '../../src/store/usage-reader.ts';
@@ -33,6 +39,8 @@ export interface OpenDatabase {
   count(rows: string): Promise<number>;
   /** The statements that the work runs on a store of this database, each with the tables that its plan scans. */
   plansOf(work: (store: Store) => Promise<unknown>): Promise<readonly PlannedStatement[]>;
+  /** The statements of a hold and its end, as the books write them, and their plans. */
+  plansOfPair(request: HoldRequest): Promise<readonly PlannedStatement[]>;
   /** Everything that is stored, by table, in the same order each time. */
   everything(): Promise<Readonly<Record<string, readonly unknown[]>>>;
   /** Resolves with true if the audit finds no violation. */
@@ -98,26 +106,19 @@ function openSqlite(): Promise<OpenDatabase> {
       Promise.try(() =>
         Number(db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${rows}`).get()?.n),
       ),
-    async plansOf(work) {
+    plansOf(work) {
       const store = new SqliteStore(db);
-      const watched = [spyOn(db.$client, 'query'), spyOn(db.$client, 'prepare')];
-      await work(store);
-      const statements = watched.flatMap(({ mock }) => mock.calls.map(([statement]) => statement));
-      for (const watch of watched) watch.mockRestore();
-      return statements.map((statement) => {
-        const explained = db.$client.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${statement}`);
-        const plan = explained.all().map(({ detail }) => detail);
-        // SQLite calls the scan for a minimum or maximum a search, but names no index.
-        return {
-          statement,
-          scanned: namesIn(plan, /^(?:SCAN|SEARCH(?= \w+$)) (\w+)/),
-          indexes: namesIn(plan, /USING (?:COVERING )?INDEX (\w+)/),
-          covering: namesIn(plan, /USING COVERING INDEX (\w+)/),
-          conditions: namesIn(plan, /USING (?:COVERING )?INDEX \w+ \((.+)\)/),
-          sorts: tells(plan, /ORDER BY$/),
-        };
-      });
+      return plansInSqlite(db, () => work(store));
     },
+    plansOfPair: (request) =>
+      plansInSqlite(db, () => {
+        const ledger = new SqliteLedger(db);
+        transact(db, () => {
+          const result = ledger.hold(request, 'proc_test');
+          if (!result.held) throw new Error(result.refusal);
+          ledger.charge(result.hold, 0, request.at_ms);
+        });
+      }),
     everything: () => Promise.try(() => everythingInSqlite(db)),
     isSound: () => Promise.try(() => auditSqlite(db).ok),
     close: () => {
@@ -126,6 +127,79 @@ function openSqlite(): Promise<OpenDatabase> {
       return Promise.resolve();
     },
   });
+}
+
+/** The statements that the work prepares, and their plans. */
+async function plansInSqlite({ $client }: Db, work: () => unknown): Promise<readonly PlannedStatement[]> {
+  const watched = [spyOn($client, 'query'), spyOn($client, 'prepare')];
+  await work();
+  const statements = watched.flatMap(({ mock }) => mock.calls.map(([statement]) => statement));
+  for (const watch of watched) watch.mockRestore();
+  return statements.map((statement) => {
+    using explained = $client.prepare<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${statement}`);
+    const plan = explained.all().map(({ detail }) => detail);
+    // SQLite calls the scan for a minimum or maximum a search, but names no index.
+    return {
+      statement,
+      scanned: namesIn(plan, /^(?:SCAN|SEARCH(?= \w+$)) (\w+)/),
+      indexes: namesIn(plan, /USING (?:COVERING )?INDEX (\w+)/),
+      covering: namesIn(plan, /USING COVERING INDEX (\w+)/),
+      conditions: namesIn(plan, /USING (?:COVERING )?INDEX \w+ \((.+)\)/),
+      sorts: tells(plan, /ORDER BY$/),
+    };
+  });
+}
+
+/** The plan of each statement, as the session would run it. */
+async function plansInPostgres(
+  session: SQL | ReservedSQL,
+  statements: readonly (readonly [statement: string, parameters?: readonly unknown[]])[],
+): Promise<readonly PlannedStatement[]> {
+  const plans: PlannedStatement[] = [];
+  for (const [statement, parameters = []] of statements) {
+    const lines = await session.unsafe<{ 'QUERY PLAN': string }[]>(`EXPLAIN ${statement}`, [...parameters]);
+    const plan = lines.map((line) => line['QUERY PLAN']);
+    plans.push({
+      statement,
+      scanned: namesIn(plan, /Seq Scan on (\w+)/),
+      indexes: namesIn(plan, /Index.*? (?:using|on) (\w+)/),
+      covering: namesIn(plan, /Index Only Scan.*? using (\w+)/),
+      conditions: namesIn(plan, /Index Cond: (.+)/),
+      sorts: tells(plan, /Sort Key/),
+    });
+  }
+  return plans;
+}
+
+/** The statements of a hold and its end, and their plans in a session of the books. */
+async function plansOfPairInPostgres(
+  client: SQL,
+  request: HoldRequest,
+): Promise<readonly PlannedStatement[]> {
+  using session = await client.reserve();
+  for (const setting of BY_INDEX_ONLY) await session.unsafe(setting);
+  const watched = spyOn(session, 'unsafe');
+  const write = async (write: LedgerWrite) => {
+    const result = await writeLedger(
+      session,
+      [{ write, is_doubtful: false, is_abandoned: false }],
+      'proc_test',
+    );
+    if (!result.ok) throw result.error;
+    return result.written[0];
+  };
+  const held = await write({ kind: 'hold', request });
+  if (held?.kind !== 'held' || !held.result.held) throw new Error('the hold was refused');
+  await write({ kind: 'release', hold: held.result.hold, usage: null });
+  const statements = watched.mock.calls.flatMap(([statement, parameters]) =>
+    /^(?:BEGIN|COMMIT)/.test(statement) || !Array.isArray(parameters)
+      ? []
+      : [[statement, parameters] as const],
+  );
+  watched.mockRestore();
+  const plans = await plansInPostgres(session, statements);
+  await session.unsafe('RESET ALL');
+  return plans;
 }
 
 async function openPostgres(): Promise<OpenDatabase> {
@@ -150,21 +224,12 @@ async function openPostgres(): Promise<OpenDatabase> {
     async plansOf(work) {
       const logger = statementLogger();
       await work(new PostgresStore(drizzlePostgres(db.$client, { logger })));
-      const plans: PlannedStatement[] = [];
-      for (const { query, params } of logger.logged) {
-        const lines = await db.$client.unsafe<{ 'QUERY PLAN': string }[]>(`EXPLAIN ${query}`, params);
-        const plan = lines.map((line) => line['QUERY PLAN']);
-        plans.push({
-          statement: query,
-          scanned: namesIn(plan, /Seq Scan on (\w+)/),
-          indexes: namesIn(plan, /Index.*? (?:using|on) (\w+)/),
-          covering: namesIn(plan, /Index Only Scan.*? using (\w+)/),
-          conditions: namesIn(plan, /Index Cond: (.+)/),
-          sorts: tells(plan, /Sort Key/),
-        });
-      }
-      return plans;
+      return plansInPostgres(
+        db.$client,
+        logger.logged.map(({ query, params }) => [query, params]),
+      );
     },
+    plansOfPair: (request) => plansOfPairInPostgres(db.$client, request),
     everything: () => everythingInPostgres(db),
     isSound: async () => (await auditPostgres(db)).ok,
     close: () => giveBackDatabase(database),

@@ -147,6 +147,20 @@ describe.each(DATABASES)('$name finds by an index', ({ name, open }) => {
     expect(of_project.filter((one) => !/revoked_at_ms|api_key_id/.test(one))).toEqual([]);
   });
 
+  test('the months that a hold and its end count in, and not those of all keys of the project', async () => {
+    await database.run("UPDATE projects SET spend_limit_micros = 1000000 WHERE id = 'proj_7'");
+    await database.run("UPDATE organizations SET credit_micros = 10 WHERE id = 'org_7'");
+    const account = { organization_id: 'org_7', project_id: 'proj_7', api_key_id: 'job_7' };
+    const at_ms = Date.UTC(2026, 0, 15);
+    const plans = await database.plansOfPair({ ...account, request_id: 'req_1', amount_micros: 1, at_ms });
+    const of_months = plans.filter(({ statement }) => /project_months/.test(statement));
+    expect(of_months).not.toEqual([]);
+    expect(of_months.flatMap(({ scanned }) => scanned)).not.toContain('project_months');
+    const conditions = of_months.flatMap((plan) => plan.conditions).filter((one) => /\bmonth\b/.test(one));
+    expect(conditions).not.toEqual([]);
+    expect(conditions.filter((one) => !/api_key_id/.test(one))).toEqual([]);
+  });
+
   test('a page of revoked keys, without the months of the keys of other pages', async () => {
     const plans = await database.plansOf(({ keys }) => keys.revokedKeysOf('org_7', 'job_70', 10, '2026-01'));
     const conditions = plans.flatMap((plan) => plan.conditions);
