@@ -341,6 +341,29 @@ describeInBrowser('the usage page', () => {
     expect(opened.complaints).toEqual([]);
   });
 
+  test('hours begin in the chosen zone, at once when it is changed', async () => {
+    await using opened = await openPage(DESKTOP, 'Asia/Kolkata');
+    const { page } = opened;
+    await show(opened, ada, ada.organization_id, '?span=week&whole=true');
+    await page.getByRole('button', { name: 'Show Cost as a table' }).click();
+    const rows = page.getByRole('region', { name: 'Cost, as a table' }).getByRole('row');
+    const times = async () =>
+      (await rows.allInnerTexts()).slice(1).map((text) => text.split('\t')[0]?.trim());
+    const local = await times();
+    expect(local.length).toBeGreaterThan(100);
+    for (const time of local) expect(time).toMatch(/:00:00/);
+    await page.getByRole('button', { name: /^Account/ }).click();
+    await page.getByText('UTC', { exact: true }).click();
+    await rows
+      .filter({ hasText: /:00:00 UTC/ })
+      .first()
+      .waitFor();
+    const utc = await times();
+    expect(utc.length).toBeGreaterThan(100);
+    for (const time of utc) expect(time).toMatch(/:00:00 UTC/);
+    expect(opened.complaints).toEqual([]);
+  });
+
   test('the table grows page by page, and leads to each request', async () => {
     await using opened = await open(ada);
     const { page } = opened;

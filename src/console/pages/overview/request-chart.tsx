@@ -3,6 +3,7 @@ import type { Grouping } from '../../../store/groupings.ts';
 import { EmptyState, LoadedView } from '../components/states.tsx';
 import { organizationPath } from '../paths.ts';
 import { navigate } from '../router.ts';
+import { chosenZone } from '../time-zone.ts';
 import { GroupedChart } from '../usage/grouped-chart.tsx';
 import { loadSeries } from '../usage/series.ts';
 import { addressOf, queryOf, viewOf, zoomTo } from '../usage/view.ts';
@@ -16,7 +17,7 @@ export function RequestChart({ organization_id }: { readonly organization_id: st
   const week = useMemo(() => viewOf(new URLSearchParams()), []);
   const series = useLoaded(
     () => loadSeries(organization_id, queryOf(week, Date.now()), { group_by, fits_data: true }),
-    [organization_id, group_by],
+    [organization_id, group_by, chosenZone()],
     { keep_stale: true },
   );
   return (

@@ -1,5 +1,6 @@
 import type { Grouping } from '../../../store/groupings.ts';
 import { api, call } from '../client.ts';
+import { chosenZone } from '../time-zone.ts';
 import type { UsageQuery } from './view.ts';
 
 export const GROUPINGS = [
@@ -11,8 +12,8 @@ export const GROUPINGS = [
 ] as const satisfies readonly { readonly value: Grouping; readonly label: string }[];
 
 /**
- * Loads usage over time, in buckets of the reader's minutes and hours, or of UTC days. `fits_data` leaves out long times
- * without requests before and after them.
+ * Loads usage over time, in buckets of minutes and hours of the chosen zone, or of UTC days. `fits_data` leaves out long
+ * times without requests before and after them.
  */
 export async function loadSeries(
   organization_id: string,
@@ -21,7 +22,7 @@ export async function loadSeries(
 ) {
   const query = {
     ...asked,
-    offset_minutes: -new Date().getTimezoneOffset(),
+    offset_minutes: chosenZone() === 'UTC' ? 0 : -new Date().getTimezoneOffset(),
     ...(group_by === undefined ? {} : { group_by }),
     ...(fits_data ? ({ fits_data: 'true' } as const) : {}),
   };

@@ -9,6 +9,7 @@ import { EmptyState, ErrorState } from '../components/states.tsx';
 import { Table } from '../components/table.tsx';
 import { formatCount, formatExact, formatMoment, formatNumber } from '../format.ts';
 import { organizationPath } from '../paths.ts';
+import { chosenZone } from '../time-zone.ts';
 import { useLoaded, useLoadedPages } from '../use-loaded.ts';
 import { FilterBar } from './filter-bar.tsx';
 import { RefusedRequests } from './refused-requests.tsx';
@@ -43,7 +44,7 @@ export function UsageOverview({ organization_id, view, shown_at_ms, refreshes, a
   const fits_data = view.zoom === null && !view.is_whole;
   const series = useLoaded(
     () => loadSeries(organization_id, asked, { group_by, fits_data }),
-    [organization_id, asked],
+    [organization_id, asked, chosenZone()],
     { keep_stale: true },
   );
   const requests = useLoadedPages(
