@@ -18,6 +18,13 @@ export const BODY_CODES = ['request_too_large', 'invalid_json'] as const satisfi
 /** The reason why a body was not read. */
 export type BodyRefusal = Refusal<(typeof BODY_CODES)[number] | CommonCode>;
 
+/** The refusal of a body whose connection ended before it did: its client left, or a half-closed one reads this. */
+export class BodyEndedEarly extends Refusal<'invalid_json'> {
+  constructor() {
+    super('invalid_json', { message: 'The request body ended early.' });
+  }
+}
+
 /** The bounds of arriving bodies. Unknown clients cannot use up the memory for known ones. */
 export interface BodyLimits {
   /** The memory for known clients, by organization. */
@@ -84,8 +91,8 @@ export class BytePieces {
 /**
  * Reads the bytes of a request's body, decompressed piece by piece within the same bounds. Refuses with
  * `request_too_large` above `bytes_max`, by Content-Length or by the actual bytes, compressed or not. Refuses
- * with `request_timeout` when the body is late. Refuses with `invalid_json` when the client stopped sending,
- * or the body cannot be decompressed. Refuses with `overloaded` when arriving bodies have used up the budget
+ * with `request_timeout` when the body is late, with `BodyEndedEarly` when the client stopped sending, and with
+ * `invalid_json` when the body cannot be decompressed. Refuses with `overloaded` when arriving bodies have used up the budget
  * of the organization or of all. An unknown client's body is refused so when a later one needs the room.
  * Bytes count when they arrive, because an announcement costs a client nothing. A body whose stream fails
  * with a refusal gets that one. Reads nothing before the call.
@@ -128,7 +135,7 @@ export async function readBytes(
     }
   } catch (reason) {
     if (reason instanceof Refusal) return reason;
-    return new Refusal('invalid_json', { message: 'The request body ended early.' });
+    return new BodyEndedEarly();
   } finally {
     clearTimeout(deadline);
     share.close();

@@ -1,5 +1,5 @@
 import { Refusal } from '../errors/errors.ts';
-import { BODY_BYTES_MAX, BytePieces } from './body-bytes.ts';
+import { BODY_BYTES_MAX, BodyEndedEarly, BytePieces } from './body-bytes.ts';
 import { type ContentCoding, decompressed } from './content-encoding.ts';
 
 const NEWLINE = 0x0a;
@@ -107,7 +107,7 @@ async function* sentPieces(
     }
   } catch (reason) {
     if (reason instanceof Refusal) throw reason;
-    throw new Refusal('invalid_json', { message: 'The request body ended early.' });
+    throw new BodyEndedEarly();
   } finally {
     signal.removeEventListener('abort', end);
     end();

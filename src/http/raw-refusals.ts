@@ -1,6 +1,7 @@
 import { type Server as HttpServer, METHODS, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type CommonCode, Refusal } from '../errors/errors.ts';
+import { BodyEndedEarly } from './body-bytes.ts';
 import type { Connection, Connections } from './connections.ts';
 import { isAmbiguous, urlOf } from './exchange.ts';
 import { respond } from './request-answerer.ts';
@@ -17,6 +18,9 @@ const METHOD_OF_NO_PATH = 'TRACE';
 
 /** A request line whose target is a path. The method is any token (RFC 9110, 5.6.2). */
 const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\/\S*) HTTP\/1\.[01]\r\n/;
+
+/** The errors of a connection that its client ended, within a request or by a reset. */
+const ENDS: readonly (string | undefined)[] = ['HPE_INVALID_EOF_STATE', 'ECONNRESET'];
 
 /** An error in the bytes of a connection, with its packet. */
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer };
@@ -49,6 +53,7 @@ export class RawRefusals {
   #refuseUnparsed(socket: Duplex, error: ParserError): void {
     const refusal = refusalOf(error.code);
     const connection = this.connections.of(socket);
+    if (ENDS.includes(error.code)) connection?.newest?.body_failure.abort(new BodyEndedEarly());
     // The clock says so once for each request, and ends nothing by itself.
     if (refusal.code === 'request_timeout' && connection?.newest?.is_stream === true) return;
     const target = targetOfUnknownMethod(error, (connection?.newest ?? null) !== null);

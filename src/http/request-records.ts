@@ -4,6 +4,7 @@ import type { AttemptBudget, AttemptBudgets } from '../limits/attempt-budgets.ts
 import type { Log, RequestLine } from '../log/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type Clock, MS_PER_S } from '../time/clock.ts';
+import { BodyEndedEarly } from './body-bytes.ts';
 import type { LoggedRefusal, RequestContext } from './context.ts';
 
 /** The parts that record requests. */
@@ -28,7 +29,7 @@ export type PortRefusalLines = AttemptBudgets<'line'>;
 /**
  * Writes one line of metadata to the log, counts the request, and sends its span. A refusal is recorded with its own
  * status, whatever that of the response is: an agent reads of one in a response of 200. The failure of one that its client
- * left is the end of its work, and no fault of the service. Nobody got it, and it is not counted. One whose client has
+ * left, also within its body, is the end of its work, and no fault of the service. Nobody got it, and it is not counted. One whose client has
  * spent its budget of refusals is only counted, because nobody lists such a request.
  */
 export function recordRequest(
@@ -41,7 +42,7 @@ export function recordRequest(
   const { endpoint = path?.path ?? null } = context;
   const organization_id = caller?.organization_id ?? null;
   const status = context.refusal?.status ?? answered_status;
-  const is_client_gone = status >= 500 && isClientGone(signal);
+  const is_client_gone = context.refusal instanceof BodyEndedEarly || (status >= 500 && isClientGone(signal));
   const refusal = is_client_gone ? null : context.refusal;
   const ending = { status: is_client_gone ? CLIENT_GONE_STATUS : status, code: refusal?.code ?? null };
   if (!is_client_gone) {

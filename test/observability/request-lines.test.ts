@@ -1,5 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { Writable } from 'node:stream';
 import { OVERLOADS } from '../../src/errors/errors.ts';
 import { projectFile } from '../../src/files/project-root.ts';
@@ -12,6 +13,7 @@ import { PrometheusMetrics } from '../../src/observability/prometheus-metrics.ts
 import { RecentActivity } from '../../src/observability/recent-activity.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { seriesOf } from '../support/metrics.ts';
 import { RecordedLog } from '../support/problems.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
@@ -188,6 +190,33 @@ test('what is no request has a line with its id and none of its text, for each a
   for (const line of lines)
     expect(line).toMatchObject({ path: null, status: 400, code: 'malformed_request' });
   expect(recorded.text).not.toContain('secret');
+});
+
+test('a client that leaves within its body has the status 499 in the log, and is not counted', async () => {
+  const recorded = new RecordedLog();
+  const metrics = new PrometheusMetrics({ version: '1', commit: 'abc', runtime: 'test' });
+  const service = await startTestService({ cold: true, log: recorded.log, metrics });
+  const { key } = await addAccount(service);
+  const { hostname, port } = new URL(service.server.address);
+  const paths = ['/v1/decisions', '/v1/tokens', '/v1/decisions/batch', '/mcp'];
+  for (const path of paths) {
+    for (const leave of ['destroy', 'resetAndDestroy'] as const) {
+      const client = connect(Number(port), hostname);
+      const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nX-API-Key: ${key}\r\nContent-Length: 100\r\n`;
+      // It is asked for its body once the body is read.
+      const is_read = new Promise((resolve) => client.once('data', resolve));
+      client.write(`${head}Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n`);
+      await is_read;
+      client.write('{"state":');
+      client[leave]();
+    }
+  }
+  const lines = async () => (await recorded.lines()).filter(({ msg }) => msg === 'request');
+  await eventually(async () => (await lines()).length === 2 * paths.length);
+  for (const line of await lines()) expect(line).toMatchObject({ status: 499, code: null });
+  await service.close();
+  expect(seriesOf(await metrics.text(), 'tds_requests_total')).toEqual([]);
+  metrics.close();
 });
 
 test('OPERATIONS.md says of every reason where it comes from', () => {
