@@ -60,6 +60,7 @@ async function askOnce(
 ): Promise<Omit<Decided, 'latency_ms'>> {
   const scope = caller.organization_id;
   using slot = await served.scheduler.take(scope, call.patience);
+  time.has_slot = true;
   const evaluation_ms = () => {
     const speed = served.speed();
     const expected_ms = speed === undefined ? undefined : expectedDuration_ms(speed, plan.plans);

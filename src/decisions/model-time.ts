@@ -8,6 +8,8 @@ import type { Clock } from '../time/clock.ts';
  * the wait for it.
  */
 export class ModelTime {
+  /** True once the request has its slot at the model. One that a full queue refused waited for nothing. */
+  has_slot = false;
   readonly #asked_ms: number;
   #has_begun = false;
   /** The plans that the model has. */

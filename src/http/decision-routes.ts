@@ -266,7 +266,8 @@ export function queryMode({ url }: Pick<RequestContext, 'url'>): string | null {
 
 /**
  * Reports a decision to the metrics and the trace, beside what they get for every request. A patient one waits on
- * purpose, for the rate limits and at the model: its times would hide those of clients who wait for answers.
+ * purpose, for the rate limits and at the model: its times would hide those of clients who wait for answers. So would the
+ * wait of 0 s of one that a full queue refused.
  */
 function observe(
   { metrics, clock }: Pick<DecisionRouteServices, 'metrics' | 'clock'>,
@@ -281,7 +282,7 @@ function observe(
     metrics.decisionReplayed(asked);
   }
   if (model_time === undefined) return;
-  if (!is_patient) {
+  if (!is_patient && model_time.has_slot) {
     const { queue_ms, model_ms } = model_time;
     const platform_ms = Math.max(0, clock.monotonic_ms() - started_ms - queue_ms - model_ms);
     metrics.decisionTimed({ ...asked, platform_ms, queue_ms, model_ms });

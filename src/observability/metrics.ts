@@ -26,8 +26,8 @@ export interface AnsweredRequest {
 }
 
 /**
- * The durations of a request that asked the model, whatever came of it; the three parts make the whole. Lines of batches
- * have none, because they wait on purpose.
+ * The durations of a request that had a slot at the model, whatever came of it; the three parts make the whole. Lines of
+ * batches have none, because they wait on purpose.
  */
 export interface DecisionTimes {
   readonly model: string;

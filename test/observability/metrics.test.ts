@@ -19,7 +19,7 @@ import { ModelScheduler } from '../../src/scheduling/model-scheduler.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import { goingOnWithoutClient, intercepted, withoutTable } from '../support/faults.ts';
+import { Gate, goingOnWithoutClient, intercepted, withoutTable } from '../support/faults.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -103,6 +103,28 @@ describe('after known requests', () => {
     expect(metricIn(text, 'tds_batch_tokens_sum{model="decision-1"}')).toBeGreaterThanOrEqual(read);
     expect(text).toContain('# TYPE tds_batch_tokens histogram');
     expect(metricIn(text, 'tds_kv_cache_bytes{model="decision-1"}')).toBeGreaterThan(1e6);
+  });
+
+  test('one that a full queue refused has waited for nothing, and makes no wait look shorter', async () => {
+    const gate = new Gate();
+    const fresh = await startWatchedService({
+      queue_limit: 1,
+      openEngine: (engine) =>
+        intercepted(engine, async (run, { scope }) => {
+          if (scope !== 'warm-up') await gate.pass();
+          return await run();
+        }),
+    });
+    const { key } = await addAccount(fresh.service);
+    const answered = ask(fresh.service, key);
+    await gate.reached;
+    expect((await ask(fresh.service, key, { state: 'Another record.' })).status).toBe(502);
+    gate.open();
+    expect((await answered).status).toBe(200);
+    const text = await fresh.scrape();
+    for (const name of ['request', 'platform', 'queue', 'model'])
+      expect(metricIn(text, `tds_${name}_seconds_count{model="decision-1",mode="fast"}`)).toBe(1);
+    await fresh.close();
   });
 
   test('each is counted once, by endpoint, mode and code', async () => {
