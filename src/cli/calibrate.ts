@@ -10,11 +10,12 @@ import { QUESTIONS_MIN } from '../eval/temperature-fit.ts';
 import { openScores } from '../eval/workspace.ts';
 import { type Mode, QUESTION_TYPES } from '../questions/question.ts';
 import type { TypeTemperatures } from '../questions/temperatures.ts';
-import { type ChosenModel, openChosenModel, requireUntuned } from './catalog-model.ts';
+import { type ChosenModel, type KeepCalibration, openChosenModel, requireUntuned } from './catalog-model.ts';
 import { CommandFailed } from './command-failed.ts';
 import { addEvalRunOptions, type EvalRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';
 import { printJson, printLine, printTable } from './output.ts';
 import { writeCalibration } from './write-calibration.ts';
+import { requireWritable } from './write-whole-file.ts';
 
 interface CalibrateOptions extends EvalRunOptions {
   readonly output?: string;
@@ -49,7 +50,7 @@ async function calibrate(cases_file: string, options: CalibrateOptions): Promise
   const model = await openChosenModel(options);
   try {
     requireUntuned(model, 'calibrate');
-    const keep = placeOf(model, options.output);
+    const keep = await placeOf(model, options.output);
     // Before the model answers anything, which takes long.
     requireLabels(cases);
     const drawn = { sha256: read.sha256, cases };
@@ -97,19 +98,23 @@ function requireLabels(cases: readonly EvalCase[]): void {
   if (!has_enough) throw tooFewLabels();
 }
 
-/** Returns what stores the calibration and resolves with its place. Throws `CommandFailed` where it would not stay. */
-function placeOf(
-  { keepCalibration, facts: { profile, weights_sha256 } }: ChosenModel,
+/**
+ * Resolves with what stores the calibration and resolves with its place. Throws `CommandFailed` where it could not be
+ * written, or would not stay.
+ */
+async function placeOf(
+  { openCalibration, facts: { profile, weights_sha256 } }: ChosenModel,
   output: string | undefined,
-): NonNullable<ChosenModel['keepCalibration']> {
+): Promise<KeepCalibration> {
   if (output !== undefined) {
+    await requireWritable(output);
     return async (fitted) => {
       await writeCalibration(output, { profile, weights_sha256, ...fitted });
       // No service looks for it there.
       return { place: output, needs_reload: false };
     };
   }
-  if (keepCalibration !== null) return keepCalibration;
+  if (openCalibration !== null) return await openCalibration();
   throw new CommandFailed(
     'The embedded weights keep no other calibration than theirs: copy their folder, and calibrate and serve the copy with --model, or name a file with --output.',
   );

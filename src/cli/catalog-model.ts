@@ -30,6 +30,7 @@ import { DATABASE_FILE } from './data-directory.ts';
 import type { CaseRunOptions } from './eval-runs.ts';
 import { openOptionsOf } from './served-models.ts';
 import { type FittedCalibration, writeCalibration } from './write-calibration.ts';
+import { requireWritable } from './write-whole-file.ts';
 
 /** A calibration that was stored. */
 export interface KeptCalibration {
@@ -39,6 +40,9 @@ export interface KeptCalibration {
   readonly needs_reload: boolean;
 }
 
+/** Stores a calibration. */
+export type KeepCalibration = (fitted: FittedCalibration) => Promise<KeptCalibration>;
+
 /** A model to measure or calibrate: weights at a path, or a model of the catalog. */
 export interface ChosenModel extends MeasuredModel {
   /** Its id in the catalog; null for a file. */
@@ -47,8 +51,11 @@ export interface ChosenModel extends MeasuredModel {
   readonly tuning: Tuning | null;
   /** Returns the temperatures of its present calibration; undefined where there is none for its weights. */
   temperatures(mode: Mode): Promise<TypeTemperatures | undefined>;
-  /** Stores a calibration where a service finds it. Null where nothing written would stay. */
-  readonly keepCalibration: ((fitted: FittedCalibration) => Promise<KeptCalibration>) | null;
+  /**
+   * Resolves with what stores a calibration where a service finds it. Rejects with `CommandFailed` where that cannot be
+   * written. Null where nothing written would stay.
+   */
+  readonly openCalibration: (() => Promise<KeepCalibration>) | null;
 }
 
 /**
@@ -109,17 +116,20 @@ async function openWeights(id: string | null, options: OpenOptions): Promise<Cho
   const { profile, weights_sha256 } = engine.facts;
   // The next start of an executable repairs every file that it unpacked.
   const is_repaired = IS_UNPACKED && dirname(resolve(first)) === dirname(EMBEDDED_WEIGHTS);
-  const keepCalibration = async (fitted: FittedCalibration) => {
+  const openCalibration = async (): Promise<KeepCalibration> => {
     const to = calibrationPath(first);
-    await writeCalibration(to, { profile, weights_sha256, ...fitted });
-    return { place: to, needs_reload: true };
+    await requireWritable(to);
+    return async (fitted) => {
+      await writeCalibration(to, { profile, weights_sha256, ...fitted });
+      return { place: to, needs_reload: true };
+    };
   };
   return {
     ...measuredEngine(engine),
     id,
     tuning: null,
     temperatures: async (mode) => (await readCalibration(first, profile, weights_sha256))?.temperatures[mode],
-    keepCalibration: is_repaired ? null : keepCalibration,
+    openCalibration: is_repaired ? null : openCalibration,
   };
 }
 
@@ -192,12 +202,13 @@ async function openUpstreams(
         Promise.resolve(
           calibration?.fingerprint === fingerprint ? calibration.temperatures[mode] : undefined,
         ),
-      keepCalibration: async (fitted) => {
-        await withData(options, (context) =>
-          setUpstreamCalibration(context, OPERATOR, row, { fingerprint, ...fitted }),
-        );
-        return { place: `of ${id} in the catalog`, needs_reload: false };
-      },
+      openCalibration: () =>
+        Promise.resolve(async (fitted) => {
+          await withData(options, (context) =>
+            setUpstreamCalibration(context, OPERATOR, row, { fingerprint, ...fitted }),
+          );
+          return { place: `of ${id} in the catalog`, needs_reload: false };
+        }),
       close: () => model.close(),
     };
   } catch (error) {

@@ -25,7 +25,7 @@ import { CommandFailed } from './command-failed.ts';
 import { addCaseRunOptions, type CaseRunOptions, failingInOneSentence, scoreCases } from './eval-runs.ts';
 import { interruptible } from './interruptible.ts';
 import { printJson, printLine, printTable } from './output.ts';
-import { writeWholeFile } from './write-whole-file.ts';
+import { requireWritable, writeWholeFile } from './write-whole-file.ts';
 
 const BOTH = 'both';
 
@@ -69,6 +69,8 @@ export function registerTune(program: Command): void {
 
 async function tune(cases_file: string, options: TuneOptions): Promise<void> {
   const read = await readCases(cases_file);
+  // Before the fit, which takes minutes.
+  await requireWritable(options.output);
   const model = await openChosenModel(options);
   try {
     requireUntuned(model, 'tune');

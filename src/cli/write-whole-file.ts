@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { realpath, rename, rm, stat } from 'node:fs/promises';
+import { open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemErrorCode } from '../errors/system-error-code.ts';
@@ -19,18 +19,43 @@ export async function writeWholeFile(
   try {
     const file = await regularFile(path);
     if (file === null) return await pipeline(Readable.from(content), createWriteStream(path));
-    partial = `${file}.${randomUUID()}.partial`;
+    partial = partialOf(file);
     await pipeline(Readable.from(content), createWriteStream(partial, { flags: 'wx', mode }));
     await rename(partial, file);
   } catch (error) {
     if (partial !== null) await rm(partial, { force: true });
     // Other failures are those of the content.
     if (!(error instanceof Error && 'syscall' in error)) throw error;
-    const code = systemErrorCode(error);
-    throw new CommandFailed(`${path} cannot be written (${code}): name another file with --output.`, {
-      cause: error,
-    });
+    throw unwritable(path, error);
   }
+}
+
+/** Throws `CommandFailed` where `writeWholeFile` could not write that file. For commands that take long until they do. */
+export async function requireWritable(path: string): Promise<void> {
+  try {
+    const file = await regularFile(path);
+    if (file === null) {
+      // It fails for a folder. A pipe is not opened, because that would wait for its reader.
+      if ((await stat(path)).isDirectory()) await open(path, 'r+');
+      return;
+    }
+    const partial = partialOf(file);
+    await (await open(partial, 'wx')).close();
+    await rm(partial);
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
+function partialOf(file: string): string {
+  return `${file}.${randomUUID()}.partial`;
+}
+
+function unwritable(path: string, cause: unknown): CommandFailed {
+  return new CommandFailed(
+    `${path} cannot be written (${systemErrorCode(cause)}): name another file with --output.`,
+    { cause },
+  );
 }
 
 /** Returns the regular file at a path, which need not be there yet; null for a pipe, a device or a folder. */

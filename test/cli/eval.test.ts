@@ -248,6 +248,18 @@ describe('tds calibrate', () => {
     expect(Value.Check(Calibration, await Bun.file(join(directory, 'elsewhere.json')).json())).toBe(true);
   });
 
+  test('is refused before it asks where its file cannot be written', async () => {
+    const refused = await run(
+      ...['calibrate', labels, '--model', model, '--work', 'never', '--output', 'missing/one.json'],
+    );
+    expect(refused).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'tds: missing/one.json cannot be written (ENOENT): name another file with --output.\n',
+    });
+    expect(await readdir(directory)).not.toContain('never');
+  });
+
   test('of the weights in an executable is refused before it asks: the next start would put the shipped file back', async () => {
     const unpacked = join(directory, 'unpacked');
     await cp(dirname(dirname(MAIN)), unpacked, { recursive: true });

@@ -1,9 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { execFileSync } from 'node:child_process';
-import { lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeWholeFile } from '../../src/cli/write-whole-file.ts';
+import { requireWritable, writeWholeFile } from '../../src/cli/write-whole-file.ts';
 import { OWNER_ONLY_FILE } from '../../src/files/file-permissions.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -54,4 +62,24 @@ test('lines that fail leave no file', async () => {
   const failing = lines(() => Promise.reject(new Error('no more')));
   await expect(writeWholeFile(path('new'), failing)).rejects.toThrow('no more');
   expect(readdirSync(folder.path)).toEqual([]);
+});
+
+describe('a file that is written later', () => {
+  test.each([
+    ['into a folder that is missing', 'missing/file', 'ENOENT'],
+    ['below a file', 'file/other', 'ENOTDIR'],
+    ['in place of a folder', 'folder', 'EISDIR'],
+  ])('is refused %s', async (_, name, code) => {
+    writeFileSync(path('file'), '');
+    mkdirSync(path('folder'));
+    await expect(requireWritable(path(name))).rejects.toThrow(`${path(name)} cannot be written (${code})`);
+  });
+
+  test('leaves no trace before, and keeps what is there', async () => {
+    writeFileSync(path('file'), 'kept');
+    execFileSync('mkfifo', [path('pipe')]);
+    for (const name of ['new', 'file', 'pipe']) await requireWritable(path(name));
+    expect(readdirSync(folder.path).sort()).toEqual(['file', 'pipe']);
+    expect(readFileSync(path('file'), 'utf8')).toBe('kept');
+  });
 });
