@@ -6,13 +6,13 @@ import { isServed } from '../catalog/catalog.ts';
 import { CatalogChangeRefused, setModelWeights } from '../catalog/changes.ts';
 import type { ModelConfig } from '../config/settings.ts';
 import { type ReloadMemory, requireOwnWeights } from '../served-models/reload.ts';
+import { unfitTunings } from '../served-models/unfit-tunings.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
 import { checkWeights } from './check-weights.ts';
 import type { DataContext, DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { isServerRunning } from './data-directory.ts';
 import { askForReload } from './reload-socket.ts';
-import { unfitTunings } from './unfit-tunings.ts';
 
 export interface ReloadOptions extends DataOptions, Omit<ModelConfig, 'model'> {
   readonly weights?: string;

@@ -14,6 +14,7 @@ import { DEFAULT_MODEL, isServed } from '../catalog/catalog.ts';
 import { isPostgres, POSTGRES_BACKUPS } from '../config/database-address.ts';
 import type { ModelConfig, Values } from '../config/settings.ts';
 import { PROGRAM_VERSION } from '../program/build-info.ts';
+import { unfitTunings } from '../served-models/unfit-tunings.ts';
 import { type AuditReport, formatAudit } from '../store/audit-report.ts';
 import { type CatalogModel, EMBEDDED } from '../store/catalog-records.ts';
 import type { Writer } from '../store/database.ts';
@@ -34,7 +35,6 @@ import {
   portFinding,
 } from './machine-findings.ts';
 import { formatTime, printJson, printTable } from './output.ts';
-import { unfitTunings } from './unfit-tunings.ts';
 
 export interface DoctorOptions extends JsonOptions, ModelConfig, Values<'host' | 'port'> {
   /** The folder of scheduled backups; undefined for a folder of the data directory. */

@@ -16,6 +16,7 @@ import { standardOutput } from '../log/standard-output.ts';
 import type { BackupSchedule } from '../maintenance/backup-schedule.ts';
 import type { PrometheusMetrics } from '../observability/prometheus-metrics.ts';
 import { PROGRAM_VERSION } from '../program/build-info.ts';
+import { warnOfUnfitTunings } from '../served-models/unfit-tunings.ts';
 import { openService, type Service, type ServiceParts } from '../service.ts';
 import type { Database } from '../store/database.ts';
 import { MS_PER_S, systemClock } from '../time/clock.ts';
@@ -45,7 +46,6 @@ import {
   warnOfValidity,
 } from './server-parts.ts';
 import { type Stop, stopSignal } from './stop-signal.ts';
-import { warnOfUnfitTunings } from './unfit-tunings.ts';
 
 /** The parameters of a start of `tds serve`. */
 export interface ServerStart {
@@ -267,7 +267,9 @@ async function announceStart(
   if (options.console === 'on' && options.smtpUrl === undefined) {
     log.warn('mails are written to standard output: set TDS_SMTP_URL and --mail-from to send them');
   }
-  if (engine !== undefined && engine !== null) await warnOfUnfitTunings(context.store, engine.facts, log);
+  if (engine !== undefined && engine !== null) {
+    await warnOfUnfitTunings(context.store, DEFAULT_MODEL, engine.facts, log);
+  }
   reloader.start({
     log,
     problems: service.services.problems,

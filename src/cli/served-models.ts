@@ -24,7 +24,9 @@ export function openOptionsOf(
 
 /** Returns the reason why the weights cannot be served, or null. */
 export async function tryWeights(model: DecisionModelEntry, options: ServeConfig): Promise<string | null> {
-  const { model_path = EMBEDDED, context_tokens } = openOptionsOf(model, options);
+  const { model_path = EMBEDDED } = openOptionsOf(model, options);
+  // A model that follows the program has the context of its weights, as at a start.
+  const context_tokens = model.weights_sha256 === null ? undefined : model.context_tokens;
   try {
     await checkWeights(model_path, options, { context_tokens, is_silent: true });
     return null;

@@ -10,6 +10,7 @@ import type { Store } from '../store/store.ts';
 import type { Clock } from '../time/clock.ts';
 import { ModelUnavailable } from './model-answerer.ts';
 import type { Models } from './models.ts';
+import { warnOfUnfitTunings } from './unfit-tunings.ts';
 
 /** The refusal of a reload; the old weights stay. The message is one sentence or more for the operator. */
 export class ReloadRefused extends Error {
@@ -82,7 +83,7 @@ export function openReloading(
     readonly draining: Pick<AbortController, 'signal'>;
   },
 ): (request: ReloadRequest) => Promise<void> {
-  const { log, problems, draining, models } = parts;
+  const { store, log, problems, draining, models } = parts;
   return async (request) => {
     const { id: model } = request;
     log.info('loading a model anew', { model });
@@ -90,8 +91,14 @@ export function openReloading(
       if (draining.signal.aborted) throw new ReloadRefused('The service is being stopped.');
       await reloadModel(parts, request);
       log.info('a model is answered for by its new weights', { model });
-      const warning = models.lifecycle(model)?.engineIfLoaded()?.facts.warning;
-      if (warning !== undefined) log.warn(warning, { model });
+      const facts = models.lifecycle(model)?.engineIfLoaded()?.facts;
+      if (facts?.warning !== undefined) log.warn(facts.warning, { model });
+      if (facts !== undefined) {
+        // The reload is done by now: no failure of this look may count as one of it.
+        await warnOfUnfitTunings(store, model, facts, log).catch((error: unknown) =>
+          problems.report(inBackground('model_reload', error, model)),
+        );
+      }
     } catch (error) {
       const is_refused = error instanceof ReloadRefused;
       if (!is_refused) {

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openDatabase } from '../../db/sqlite/connection.ts';
 import { answerCounts } from '../../db/sqlite/schema.ts';
@@ -162,7 +162,7 @@ describe('tds model add --tuning', () => {
   });
 });
 
-test('a start on other weights, such as after an update, names the tuned models that do not fit them', async () => {
+test('a start and a reload on other weights name the tuned models of decision-1 that do not fit them', async () => {
   using root = temporaryDirectory();
   const own = join(root.path, 'data');
   await initializeData(own);
@@ -179,6 +179,9 @@ test('a start on other weights, such as after an update, names the tuned models 
     expect(await command(added)).toMatchObject({ code: 0 });
   }
   await using server = await new ChildServer(own, [], { model: after }).ready();
+  await rename(before, after);
+  const reloaded = ['model', 'reload', 'decision-1', '--gpu', 'none', '--data', own];
+  expect(await command(reloaded)).toMatchObject({ code: 0 });
   expect(await server.stop()).toBe(0);
   const named = server
     .output()
@@ -186,6 +189,7 @@ test('a start on other weights, such as after an update, names the tuned models 
     .filter((line) => line.includes('does not fit the weights'));
   expect(named.map((line) => JSON.parse(line))).toMatchObject([
     { level: 'warn', model: 'tuned-before', organization_id: null },
+    { level: 'warn', model: 'tuned-after', organization_id: null },
   ]);
 });
 

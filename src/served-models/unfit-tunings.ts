@@ -1,20 +1,20 @@
 import type { EngineFacts } from '../../native/engine.ts';
-import { DEFAULT_MODEL } from '../catalog/catalog.ts';
 import type { Log } from '../log/log.ts';
 import type { CatalogModel } from '../store/catalog-records.ts';
-import type { Records, Store } from '../store/store.ts';
+import type { Records } from '../store/store.ts';
 import { readTuningHeader, TuningUnusable } from '../tuning/tuning-file.ts';
 
 /**
- * Warns of each open tuned model whose tuning does not fit the default model's weights. An update of the program may
- * bring others, and then its tuned questions get 502, of which its owners would hear first.
+ * Warns of each open tuned model whose tuning does not fit the weights of its base. An update of the program, or a reload,
+ * may bring others, and then its tuned questions get 502, of which its owners would hear first.
  */
 export async function warnOfUnfitTunings(
-  { catalog }: Pick<Store, 'catalog'>,
+  { catalog }: Pick<Records, 'catalog'>,
+  base: string,
   facts: Pick<EngineFacts, 'weights_sha256' | 'profile'>,
   log: Pick<Log, 'warn'>,
 ): Promise<void> {
-  for (const { id, organization_id } of await unfitTunings({ catalog }, DEFAULT_MODEL, facts)) {
+  for (const { id, organization_id } of await unfitTunings({ catalog }, base, facts)) {
     log.warn('a tuned model does not fit the weights: its tuned questions get 502 until it is tuned again', {
       model: id,
       organization_id,
