@@ -6,8 +6,9 @@ const MEMORY = 6;
 const STEPS_MAX = 100;
 /** The end: the gradient has shrunk to this part of its first length. */
 const GRADIENT_SHRINK = 1e-3;
-/** The other end: a step gains less than this part of the value. */
+/** The other end: two steps one after the other gain less than this part of the value. One alone may have been unlucky. */
 const GAIN_MIN = 1e-5;
+const SMALL_GAINS_MAX = 2;
 /** The part of the gain by the slope that a step must reach (Armijo). */
 const SUFFICIENT = 1e-4;
 const HALVINGS_MAX = 30;
@@ -28,6 +29,7 @@ export function minimize(objective: Objective, start: Float64Array): Float64Arra
   let value = objective(point, gradient);
   const gradient_at_start = Math.sqrt(dot(gradient, gradient));
   const memory: Curvature[] = [];
+  let small_gains = 0;
   for (let count = 0; count < STEPS_MAX; count += 1) {
     if (Math.sqrt(dot(gradient, gradient)) <= GRADIENT_SHRINK * gradient_at_start) break;
     const direction = descent(gradient, memory);
@@ -46,7 +48,8 @@ export function minimize(objective: Objective, start: Float64Array): Float64Arra
     remember(memory, difference(next, point), difference(next_gradient, gradient));
     const gain = value - next_value;
     [point, gradient, value] = [next, next_gradient, next_value];
-    if (gain <= GAIN_MIN * Math.abs(value)) break;
+    small_gains = gain <= GAIN_MIN * Math.abs(value) ? small_gains + 1 : 0;
+    if (small_gains === SMALL_GAINS_MAX) break;
   }
   return point;
 }

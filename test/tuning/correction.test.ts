@@ -21,6 +21,31 @@ test('a fit that begins where one of another penalty ended brings the same corre
   expect(Math.max(...from_zero)).toBeGreaterThan(1);
 });
 
+test('a fit ends where further fits from there on gain next to nothing', () => {
+  const answers = syntheticAnswers({
+    count: 120,
+    random: seededRandom(2),
+    word_weight: 3,
+    state_weight: 0,
+    shift: [2, 0, -1],
+  });
+  const examples = labelledQuestions(answers, [1, 2])[0]?.examples ?? [];
+  const shapeOf = (vector_penalty: number) => ({ words_penalty: null, vector_penalty });
+  const fit = (vector_penalty: number, start?: Float64Array) =>
+    fitCorrection(examples, TOPICS.length, shapeOf(vector_penalty), start);
+  /** The penalized loss in nats a label. The shift has the first parameters, and its own penalties. */
+  const lossOf = ({ correction, parameters }: ReturnType<typeof fit>, vector_penalty: number) => {
+    const penalties = [4, ...TOPICS.map(() => 1)];
+    const losses = examples.map((each) => exampleLoss(correctedScores(correction, each), each.target));
+    const pulls = Array.from(parameters, (value, at) => ((penalties[at] ?? vector_penalty) * value ** 2) / 2);
+    return [...losses, ...pulls].reduce((sum, part) => sum + part, 0) / examples.length;
+  };
+  const ended = fit(0.1, fit(0.3).parameters);
+  let further = ended;
+  for (let count = 0; count < 6; count += 1) further = fit(0.1, further.parameters);
+  expect(lossOf(ended, 0.1) - lossOf(further, 0.1)).toBeWithin(-1e-9, 5e-5);
+});
+
 test('a model that is mostly wrong gets the likeliest shift of the least scale', () => {
   fc.assert(
     fc.property(fc.integer(), fc.constantFrom(0.6, 0.75, 0.9), (seed, share_of_yes) => {
