@@ -9,7 +9,7 @@ import json
 import lzma
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -66,6 +66,24 @@ def parse_case(line: str, number: int, path: Path) -> Case:
     def fail(reason: str) -> NoReturn:
         raise TrainingError(f"Line {number} of {path} is not usable: {reason}.")
 
+    value = _json_value(line, fail)
+    if not isinstance(value, dict):
+        fail("it is no JSON object")
+    source, state, questions = value.get("src"), value.get("state"), value.get("questions")
+    if not isinstance(source, str):
+        fail('"src", the name of its set, is not a string')
+    if not isinstance(state, (str, dict, list)):
+        fail('"state", the record, is not a string, an object or an array')
+    if not isinstance(questions, list) or not questions:
+        fail('"questions" is no list with a question')
+    for index, question in enumerate(questions):
+        reason = _fault(question)
+        if reason is not None:
+            fail(f"questions[{index}]{reason}")
+    return Case(number, source, state, questions, value.get("split", "train"))
+
+
+def _json_value(line: str, fail: Callable[[str], NoReturn]) -> Any:
     def no_number(name: str) -> NoReturn:
         fail(f"{name} is no number of JSON")
 
@@ -81,20 +99,7 @@ def parse_case(line: str, number: int, path: Path) -> Case:
         is_deep = True
     if is_deep:
         fail(f"objects and arrays are nested in more than {LEVELS_MAX} levels")
-    if not isinstance(value, dict):
-        fail("it is no JSON object")
-    source, state, questions = value.get("src"), value.get("state"), value.get("questions")
-    if not isinstance(source, str):
-        fail('"src", the name of its set, is not a string')
-    if not isinstance(state, (str, dict, list)):
-        fail('"state", the record, is not a string, an object or an array')
-    if not isinstance(questions, list) or not questions:
-        fail('"questions" is no list with a question')
-    for index, question in enumerate(questions):
-        reason = _fault(question)
-        if reason is not None:
-            fail(f"questions[{index}]{reason}")
-    return Case(number, source, state, questions, value.get("split", "train"))
+    return value
 
 
 def _integer(written: str) -> int | str:
