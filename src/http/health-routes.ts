@@ -20,7 +20,8 @@ const UNLISTED = {
 
 /**
  * Returns the routes `GET /healthz` and `GET /readyz`, for monitoring, without a key. They are outside of the
- * API and its errors, of log and metrics, and of the budgets of refusals.
+ * API and its errors, of log and metrics, and of the budgets of refusals. `GET /health` is `/readyz` for gateways that
+ * ask inference servers so: those of llama-server and vLLM say there whether the model can be asked.
  */
 export function healthRoutes({ readiness }: HealthServices): readonly Route[] {
   return [
@@ -29,18 +30,23 @@ export function healthRoutes({ readiness }: HealthServices): readonly Route[] {
       path: '/healthz',
       handle: (_, { request_id }) => json(request_id, 200, { status: 'ok' }),
     }),
-    defineRoute({
-      ...UNLISTED,
-      path: '/readyz',
-      handle: async (_, { request_id }) => {
-        const failing = await readiness.failing();
-        const models = readiness.speeds();
-        return failing.length === 0
-          ? json(request_id, 200, { status: 'ready', ...(models.length === 0 ? {} : { models }) })
-          : json(request_id, 503, { status: 'not_ready', failing });
-      },
-    }),
+    readinessRoute('/readyz', 'ready', readiness),
+    readinessRoute('/health', 'ok', readiness),
   ];
+}
+
+function readinessRoute(path: string, ready: string, readiness: HealthServices['readiness']): Route {
+  return defineRoute({
+    ...UNLISTED,
+    path,
+    handle: async (_, { request_id }) => {
+      const failing = await readiness.failing();
+      const models = readiness.speeds();
+      return failing.length === 0
+        ? json(request_id, 200, { status: ready, ...(models.length === 0 ? {} : { models }) })
+        : json(request_id, 503, { status: 'not_ready', failing });
+    },
+  });
 }
 
 function json(request_id: string, status: number, body: WritableJson): Response {

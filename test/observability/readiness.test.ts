@@ -63,6 +63,7 @@ describe('a service that lacks nothing', () => {
     for (const [path, body] of [
       ['/healthz', { status: 'ok' }],
       ['/readyz', { status: 'ready' }],
+      ['/health', { status: 'ok' }],
     ] as const) {
       const response = await service.fetch(path);
       expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
@@ -98,6 +99,8 @@ describe('a service that lacks nothing', () => {
     await readyz();
     service.service.services.readiness.drain();
     expect(await readyz()).toEqual(lacking('draining'));
+    const health = await service.fetch('/health');
+    expect([health.status, await health.json()]).toEqual([...lacking('draining')]);
     await (await service.fetch('/nothing')).arrayBuffer();
     await eventually(() => text.includes('"status":404'));
     expect(text).not.toContain('healthz');
