@@ -134,7 +134,9 @@ export function countedMonths({
   api_key_id,
 }: Pick<Hold, 'project_id' | 'month' | 'api_key_id'>): CountedMonth[] {
   const of_project = { project_id, month, api_key_id: WHOLE_PROJECT };
-  return api_key_id === null ? [of_project] : [of_project, { project_id, month, api_key_id }];
+  return api_key_id === null || api_key_id === WHOLE_PROJECT
+    ? [of_project]
+    : [of_project, { project_id, month, api_key_id }];
 }
 
 /** Returns the key of a month in `LockedLedger.months`. */

@@ -112,7 +112,7 @@ export const bookChecks = ({
       FROM kept LEFT JOIN ledger ON ledger.project_id = kept.project_id AND ledger.month = kept.month
       WHERE ledger.month IS NULL AND (kept.spent_micros <> 0 OR kept.held_micros <> 0)`,
   },
-  // A month of which a day is rolled up is left out, because the sum of a day does not say the key.
+  // A month of which a day is rolled up is left out, because the sum of a day does not say the key. No limit reads it.
   {
     name: 'api_key_months_equal_ledger',
     sql: `WITH ledger AS MATERIALIZED (${months(after_entry)}),

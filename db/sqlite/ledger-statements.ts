@@ -88,7 +88,7 @@ function prepareHolds(db: Db) {
         sql`SELECT ${placeholder('project_id')}, ${placeholder('month')}, 0, ${amount}, ${WHOLE_PROJECT}
         UNION ALL
         SELECT ${placeholder('project_id')}, ${placeholder('month')}, 0, ${amount}, ${placeholder('api_key_id')}
-        WHERE ${placeholder('api_key_id')} IS NOT NULL`,
+        WHERE ${placeholder('api_key_id')} <> ${WHOLE_PROJECT}`,
       )
       .onConflictDoUpdate({
         target: [projectMonths.project_id, projectMonths.month, projectMonths.api_key_id],

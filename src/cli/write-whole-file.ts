@@ -30,7 +30,7 @@ export async function writeWholeFile(
   }
 }
 
-/** Throws `CommandFailed` where `writeWholeFile` could not write that file. For commands that take long until they do. */
+/** Throws `CommandFailed` where `writeWholeFile` could not write that file. Commands call it before long work. */
 export async function requireWritable(path: string): Promise<void> {
   try {
     const file = await regularFile(path);
@@ -40,8 +40,11 @@ export async function requireWritable(path: string): Promise<void> {
       return;
     }
     const partial = partialOf(file);
-    await (await open(partial, 'wx')).close();
-    await rm(partial);
+    try {
+      await (await open(partial, 'wx')).close();
+    } finally {
+      await rm(partial, { force: true });
+    }
   } catch (error) {
     throw unwritable(path, error);
   }

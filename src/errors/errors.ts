@@ -208,6 +208,7 @@ export const OVERLOADS = {
   requests_of_address: { message: 'This address has too many requests at once.', retry_after_s: 1 },
   // Most bodies arrive within a second.
   arriving_bodies: { message: 'Too many request bodies are arriving at once.', retry_after_s: 1 },
+  connections: { message: 'Too many connections wait for their clients.', retry_after_s: 1 },
   waiting_bodies: {
     message: 'Too many large requests of the organization are waiting.',
     retry_after_s: 1,

@@ -18,8 +18,13 @@ export const BODY_CODES = ['request_too_large', 'invalid_json'] as const satisfi
 /** The reason why a body was not read. */
 export type BodyRefusal = Refusal<(typeof BODY_CODES)[number] | CommonCode>;
 
-/** The refusal of a body whose connection ended before it did: its client left, or a half-closed one reads this. */
+/**
+ * The refusal of a body that its client ended before its end. Most of these clients have left; one that only ended its
+ * sending reads this.
+ */
 export class BodyEndedEarly extends Refusal<'invalid_json'> {
+  readonly is_client_gone = true;
+
   constructor() {
     super('invalid_json', { message: 'The request body ended early.' });
   }
@@ -92,8 +97,8 @@ export class BytePieces {
  * Reads the bytes of a request's body, decompressed piece by piece within the same bounds. Refuses with
  * `request_too_large` above `bytes_max`, by Content-Length or by the actual bytes, compressed or not. Refuses
  * with `request_timeout` when the body is late, with `BodyEndedEarly` when the client stopped sending, and with
- * `invalid_json` when the body cannot be decompressed. Refuses with `overloaded` when arriving bodies have used up the budget
- * of the organization or of all. An unknown client's body is refused so when a later one needs the room.
+ * `invalid_json` when the body cannot be decompressed. Refuses with `overloaded` when arriving bodies have used up the
+ * budget of the organization or of all. An unknown client's body is refused so when a later one needs the room.
  * Bytes count when they arrive, because an announcement costs a client nothing. A body whose stream fails
  * with a refusal gets that one. Reads nothing before the call.
  */

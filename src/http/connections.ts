@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { overloaded } from '../errors/errors.ts';
 import { clientAddress } from './client-address.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -180,6 +181,8 @@ export class Connections {
     while (this.#open.size >= total) {
       const connection = firstOf(this.#waiting) ?? firstOf(this.#closed_last);
       if (connection === undefined) return false;
+      // Its client did not leave: the log tells the two apart.
+      connection.newest?.body_failure.abort(overloaded('connections'));
       this.#close(connection);
     }
     return true;

@@ -24,6 +24,8 @@ export interface LoggedRefusal {
   readonly code: string;
   readonly reason: OverloadReason | null;
   readonly retry_after_s: number | null;
+  /** Present where the client left: it ended its connection within its body. */
+  readonly is_client_gone?: true | undefined;
 }
 
 /** The context of one request, from its first byte to its log line. */

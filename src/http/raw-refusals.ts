@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { type CommonCode, Refusal } from '../errors/errors.ts';
 import { BodyEndedEarly } from './body-bytes.ts';
 import type { Connection, Connections } from './connections.ts';
-import { isAmbiguous, urlOf } from './exchange.ts';
+import { type Exchange, isAmbiguous, urlOf } from './exchange.ts';
 import { respond } from './request-answerer.ts';
 import type { RequestHandler } from './request-handler.ts';
 
@@ -53,7 +53,7 @@ export class RawRefusals {
   #refuseUnparsed(socket: Duplex, error: ParserError): void {
     const refusal = refusalOf(error.code);
     const connection = this.connections.of(socket);
-    if (ENDS.includes(error.code)) connection?.newest?.body_failure.abort(new BodyEndedEarly());
+    if (ENDS.includes(error.code)) failBody(connection?.newest ?? null, new BodyEndedEarly());
     // The clock says so once for each request, and ends nothing by itself.
     if (refusal.code === 'request_timeout' && connection?.newest?.is_stream === true) return;
     const target = targetOfUnknownMethod(error, (connection?.newest ?? null) !== null);
@@ -91,8 +91,13 @@ function endsAfterNewest(connection: Connection, refusal: Refusal<CommonCode>): 
   if (connection.requests === 0 || newest === null || newest.is_closed) return false;
   newest.reply.shouldKeepAlive = false;
   newest.reply.once('close', () => connection.close());
-  newest.body_failure.abort(refusal);
+  failBody(newest, refusal);
   return true;
+}
+
+/** Fails the rest of a request's body. One that has arrived is whole, whatever comes behind it. */
+function failBody(newest: Exchange | null, refusal: Refusal): void {
+  if (newest?.message.complete === false) newest.body_failure.abort(refusal);
 }
 
 /** Returns the refusal for an error of the HTTP parser, or its clock. */

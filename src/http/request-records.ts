@@ -4,7 +4,6 @@ import type { AttemptBudget, AttemptBudgets } from '../limits/attempt-budgets.ts
 import type { Log, RequestLine } from '../log/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { type Clock, MS_PER_S } from '../time/clock.ts';
-import { BodyEndedEarly } from './body-bytes.ts';
 import type { LoggedRefusal, RequestContext } from './context.ts';
 
 /** The parts that record requests. */
@@ -29,8 +28,9 @@ export type PortRefusalLines = AttemptBudgets<'line'>;
 /**
  * Writes one line of metadata to the log, counts the request, and sends its span. A refusal is recorded with its own
  * status, whatever that of the response is: an agent reads of one in a response of 200. The failure of one that its client
- * left, also within its body, is the end of its work, and no fault of the service. Nobody got it, and it is not counted. One whose client has
- * spent its budget of refusals is only counted, because nobody lists such a request.
+ * left is the end of its work, and no fault of the service. Nobody got it, and it is not counted. A client that ended its
+ * sending within its body counts as gone, because one that was killed looks the same. One whose client has spent its
+ * budget of refusals is only counted, because nobody lists such a request.
  */
 export function recordRequest(
   { log, clock, metrics }: RecordingServices,
@@ -42,7 +42,7 @@ export function recordRequest(
   const { endpoint = path?.path ?? null } = context;
   const organization_id = caller?.organization_id ?? null;
   const status = context.refusal?.status ?? answered_status;
-  const is_client_gone = context.refusal instanceof BodyEndedEarly || (status >= 500 && isClientGone(signal));
+  const is_client_gone = context.refusal?.is_client_gone === true || (status >= 500 && isClientGone(signal));
   const refusal = is_client_gone ? null : context.refusal;
   const ending = { status: is_client_gone ? CLIENT_GONE_STATUS : status, code: refusal?.code ?? null };
   if (!is_client_gone) {

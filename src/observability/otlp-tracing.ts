@@ -207,7 +207,9 @@ export class OtlpTracing implements Tracing {
     return {
       end: (failure = null) => {
         // The failure of a step that its client left is the end of its work, as in the log.
-        const is_left = failure !== null && failure.status >= SERVER_FAULT && isClientGone(client);
+        const is_left =
+          failure?.is_client_gone === true ||
+          (failure !== null && failure.status >= SERVER_FAULT && isClientGone(client));
         this.#end(span, is_left ? null : failure, now_ms());
       },
     };

@@ -21,6 +21,8 @@ export type TracedStep =
 export interface SpanFailure {
   readonly code: string;
   readonly status: number;
+  /** Present where the client left: it ended its connection within its body. */
+  readonly is_client_gone?: true | undefined;
 }
 
 /** One step in progress. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { connect } from 'node:net';
 import { OPERATOR } from '../../src/access/actor.ts';
 import { invite } from '../../src/accounts/invitations.ts';
 import { addMember } from '../../src/accounts/members.ts';
@@ -8,6 +9,7 @@ import { createLog } from '../../src/log/log.ts';
 import { BoundedOutput } from '../../src/log/standard-output.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { MovableClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import {
   addPerson,
@@ -265,6 +267,20 @@ describe('links', () => {
     ];
     expect(kept.filter((secret) => logged.includes(secret))).toEqual([]);
   });
+});
+
+test('a browser that leaves within its body has the status 499 in the log', async () => {
+  const { address } = made.service.server;
+  const { host, hostname, port } = new URL(address);
+  const client = connect(Number(port), hostname);
+  // It is asked for its body once the body is read.
+  const is_read = new Promise((resolve) => client.once('data', resolve));
+  const head = `POST /console/api/sign-in HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${address}\r\nContent-Length: 100\r\n`;
+  client.write(`${head}Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n`);
+  await is_read;
+  expect(logged).not.toContain('"status":499');
+  client.destroy();
+  await eventually(() => logged.includes('"status":499'));
 });
 
 describe('sessions', () => {

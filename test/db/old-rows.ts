@@ -23,19 +23,31 @@ export const OLD_ROWS = [
 /** The migrations of the first version that counted by key, and of the last that kept no row for a whole project. */
 export const COUNTED_BY_KEY = { first: 4, last: 6 } as const;
 
-/** Makes the charged request of `OLD_ROWS` one that such a version counted for its key alone. */
+/** Makes the charged request of `OLD_ROWS` one that such a version counted for its key alone, with two of an earlier month. */
 export const COUNT_BY_KEY = [
   "UPDATE ledger_entries SET api_key_id = 'key_1' WHERE id IN (2, 3)",
   'UPDATE project_months SET spent_micros = 0',
+  'UPDATE organizations SET credit_micros = credit_micros - 5',
+  `INSERT INTO ledger_entries (id, organization_id, project_id, api_key_id, kind, credit_delta_micros, held_delta_micros, hold_entry_id, request_id, month, created_at_ms)
+    VALUES (5, 'org_1', 'proj_1', 'key_1', 'hold', 0, 20, NULL, 'req_3', '2026-05', ${AT_MS}),
+      (6, 'org_1', 'proj_1', 'key_1', 'charge', -3, -20, 5, NULL, '2026-05', ${AT_MS}),
+      (7, 'org_1', 'proj_1', 'key_2', 'hold', 0, 20, NULL, 'req_4', '2026-05', ${AT_MS}),
+      (8, 'org_1', 'proj_1', 'key_2', 'charge', -2, -20, 7, NULL, '2026-05', ${AT_MS})`,
+  ...['3', '4'].map(
+    (
+      request,
+    ) => `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status, questions, input_tokens, cost_micros, latency_ms)
+    VALUES ('req_${request}', ${AT_MS}, 'org_1', 'proj_1', 'key_1', 'decision-1', 'fast', '/v1/decisions', 200, 1, 70, ${request === '3' ? 3 : 2}, 1.5)`,
+  ),
   `INSERT INTO project_months (project_id, month, api_key_id, spent_micros, held_micros)
-    VALUES ('proj_1', '2026-06', 'key_1', 7, 0), ('proj_1', '2026-05', 'key_1', 0, 0), ('proj_1', '2026-05', 'key_2', 0, 0)`,
+    VALUES ('proj_1', '2026-06', 'key_1', 7, 0), ('proj_1', '2026-05', 'key_1', 3, 0), ('proj_1', '2026-05', 'key_2', 2, 0)`,
 ];
 
 /** The months of those rows in this version: of the whole project, and of each key. */
 export const MONTHS_BY_KEY = [
-  { project_id: 'proj_1', month: '2026-05', spent_micros: 0, held_micros: 0, api_key_id: '' },
-  { project_id: 'proj_1', month: '2026-05', spent_micros: 0, held_micros: 0, api_key_id: 'key_1' },
-  { project_id: 'proj_1', month: '2026-05', spent_micros: 0, held_micros: 0, api_key_id: 'key_2' },
+  { project_id: 'proj_1', month: '2026-05', spent_micros: 5, held_micros: 0, api_key_id: '' },
+  { project_id: 'proj_1', month: '2026-05', spent_micros: 3, held_micros: 0, api_key_id: 'key_1' },
+  { project_id: 'proj_1', month: '2026-05', spent_micros: 2, held_micros: 0, api_key_id: 'key_2' },
   { project_id: 'proj_1', month: '2026-06', spent_micros: 7, held_micros: 20, api_key_id: '' },
   { project_id: 'proj_1', month: '2026-06', spent_micros: 7, held_micros: 0, api_key_id: 'key_1' },
 ];

@@ -446,6 +446,38 @@ describe('a stop', () => {
 });
 
 describe('a client that has sent its end', () => {
+  const echo = async (request: Request) => {
+    const read = await readBytes(request, { client_address: '' }, { ...openBodyLimits(), bytes_max: 100 });
+    return read instanceof Refusal ? errorResponse('req_1', read) : new Response(read);
+  };
+
+  test('within its body is told that the body ended early', async () => {
+    const client = new RawClient(await start(echo));
+    client.socket.end('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"st');
+    await client.closed;
+    const { status, body } = parseRaw(client.received);
+    expect(status).toBe(400);
+    expect(JSON.parse(body).error).toMatchObject({
+      code: 'invalid_json',
+      message: 'The request body ended early.',
+    });
+  });
+
+  test('within the head of its next request gets its answer to a whole one', async () => {
+    const asked = Promise.withResolvers<void>();
+    const server = await start(async (request) => {
+      if (request.method === 'POST') await asked.promise;
+      return await echo(request);
+    });
+    const client = new RawClient(server);
+    client.socket.end('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwholeGET / HT');
+    // The server has read all of it by then.
+    for (let index = 0; index < 3; index += 1) await expectServed(server);
+    asked.resolve();
+    await client.closed;
+    expect(parseRaw(client.received)).toMatchObject({ status: 200, body: 'whole' });
+  });
+
   test.skipIf(process.platform !== 'linux')('gets its answer when it still listens', async () => {
     const { begun, answer, handle } = held();
     const server = await start(handle);

@@ -105,9 +105,11 @@ describe('a service that lacks nothing', () => {
     await eventually(() => text.includes('"status":404'));
     expect(text).not.toContain('healthz');
     expect(text).not.toContain('readyz');
+    expect(text).not.toContain('/health"');
     const document = await (await service.fetch('/swagger/json')).text();
     expect(document).not.toContain('healthz');
     expect(document).not.toContain('readyz');
+    expect(document).not.toContain('/health"');
   });
 
   test('a flood of questions is one write a second, and costs its address nothing', async () => {

@@ -634,6 +634,8 @@ describe.each(DATABASES)('accounts in $name', ({ open }) => {
       await accounts.insertProject(project('q'));
       await database.run(`INSERT INTO project_months (project_id, month, spent_micros, held_micros)
         VALUES ('p', '2026-01', 5000000000, 7), ('p', '2026-02', 9, 0)`);
+      await database.run(`INSERT INTO project_months (project_id, month, api_key_id, spent_micros, held_micros)
+        VALUES ('p', '2026-01', 'k1', 4000000000, 7)`);
       for (const id of ['k1', 'k2', 'k3']) await database.store.keys.insertKey(newKey(id, 'p'));
       await database.store.keys.revokeKey('k2', 1);
       const listed = await accounts.listProjects({ archived: false, month: '2026-01' });

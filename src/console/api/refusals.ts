@@ -25,6 +25,7 @@ export class ConsoleRefusal extends Error {
     readonly param: string | null = null,
     readonly retry_after_s: number | null = null,
     readonly reason: OverloadReason | null = null,
+    readonly is_client_gone?: true | undefined,
   ) {
     super(message);
   }
@@ -77,9 +78,9 @@ export function refusedWhileAway(): ConsoleRefusal {
 }
 
 /** Returns the refusal that the API itself would give. */
-export function refusedByPort(refusal: Refusal): ConsoleRefusal {
-  const { status, code, message, param, retry_after_s, reason } = refusal;
-  return new ConsoleRefusal(status, code, message, param, retry_after_s, reason);
+export function refusedByPort(refusal: Refusal & Pick<ConsoleRefusal, 'is_client_gone'>): ConsoleRefusal {
+  const { status, code, message, param, retry_after_s, reason, is_client_gone } = refusal;
+  return new ConsoleRefusal(status, code, message, param, retry_after_s, reason, is_client_gone);
 }
 
 /** Returns the field of a row of the catalogue; null where it names none. */
