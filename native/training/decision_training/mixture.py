@@ -16,7 +16,7 @@ HARD = {
     "winogrande_dev", "wsc",
 }  # fmt: skip
 
-# Factors of the square root of a set's size; 1 by default. These are the fourth to the sixth version's: sets that were
+# Factors of the square root of a set's size; 1 by default. These are the fourth to the seventh version's: sets that were
 # answered well already, or of which little was learned, are read less.
 WEIGHT = {
     "absa_semeval14": 0.8, "add_one_rte": 0.3, "amazon_stars": 1.8, "api_bank": 0.6, "aqua": 0.2, "arc_obqa_siqa": 0.6,
