@@ -302,6 +302,8 @@ describeInBrowser('people in a real browser', () => {
       await open(page, path);
       await page.waitForURL(`${made.service.server.address}/console/o/${ruth.organization_id}/overview`);
     }
+    // A page that is still open would notice the lost session, and lead to its own sign-in.
+    await page.goto('about:blank');
     // A tab that is open is led on without a load, also where the browser has noted an earlier sign-in.
     await page.context().clearCookies();
     await open(page, '/console/account?from=here');
