@@ -103,7 +103,7 @@ function requireLabels(cases: readonly EvalCase[]): void {
  * written, or would not stay.
  */
 async function placeOf(
-  { openCalibration, facts: { profile, weights_sha256 } }: ChosenModel,
+  { calibrationKeeper, facts: { profile, weights_sha256 } }: ChosenModel,
   output: string | undefined,
 ): Promise<KeepCalibration> {
   if (output !== undefined) {
@@ -114,7 +114,7 @@ async function placeOf(
       return { place: output, needs_reload: false };
     };
   }
-  if (openCalibration !== null) return await openCalibration();
+  if (calibrationKeeper !== null) return await calibrationKeeper();
   throw new CommandFailed(
     'The embedded weights keep no other calibration than theirs: copy their folder, and calibrate and serve the copy with --model, or name a file with --output.',
   );

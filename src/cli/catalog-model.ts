@@ -55,7 +55,7 @@ export interface ChosenModel extends MeasuredModel {
    * Resolves with what stores a calibration where a service finds it. Rejects with `CommandFailed` where that cannot be
    * written. Null where nothing written would stay.
    */
-  readonly openCalibration: (() => Promise<KeepCalibration>) | null;
+  readonly calibrationKeeper: (() => Promise<KeepCalibration>) | null;
 }
 
 /**
@@ -116,7 +116,7 @@ async function openWeights(id: string | null, options: OpenOptions): Promise<Cho
   const { profile, weights_sha256 } = engine.facts;
   // The next start of an executable repairs every file that it unpacked.
   const is_repaired = IS_UNPACKED && dirname(resolve(first)) === dirname(EMBEDDED_WEIGHTS);
-  const openCalibration = async (): Promise<KeepCalibration> => {
+  const calibrationKeeper = async (): Promise<KeepCalibration> => {
     const to = calibrationPath(first);
     await requireWritable(to);
     return async (fitted) => {
@@ -129,7 +129,7 @@ async function openWeights(id: string | null, options: OpenOptions): Promise<Cho
     id,
     tuning: null,
     temperatures: async (mode) => (await readCalibration(first, profile, weights_sha256))?.temperatures[mode],
-    openCalibration: is_repaired ? null : openCalibration,
+    calibrationKeeper: is_repaired ? null : calibrationKeeper,
   };
 }
 
@@ -202,7 +202,7 @@ async function openUpstreams(
         Promise.resolve(
           calibration?.fingerprint === fingerprint ? calibration.temperatures[mode] : undefined,
         ),
-      openCalibration: () =>
+      calibrationKeeper: () =>
         Promise.resolve(async (fitted) => {
           await withData(options, (context) =>
             setUpstreamCalibration(context, OPERATOR, row, { fingerprint, ...fitted }),

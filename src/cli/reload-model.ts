@@ -13,6 +13,7 @@ import type { DataContext, DataOptions } from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { isServerRunning } from './data-directory.ts';
 import { askForReload } from './reload-socket.ts';
+import { ownContext } from './served-models.ts';
 
 export interface ReloadOptions extends DataOptions, Omit<ModelConfig, 'model'> {
   readonly weights?: string;
@@ -65,8 +66,7 @@ export async function reloadModel(
     process.stderr.write(`No service runs on ${options.data}.\n`);
   }
   const checked = await checkWeights(weights ?? model.weights, options, {
-    // A model that follows the program has the context of its weights.
-    context_tokens: model.weights_sha256 === null ? undefined : (model.context_tokens ?? undefined),
+    context_tokens: ownContext(model),
   });
   if (model.weights_sha256 === null) return { model, is_swapped: false };
   if (model.profile !== null && checked.weights.profile !== model.profile) {

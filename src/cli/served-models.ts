@@ -22,13 +22,19 @@ export function openOptionsOf(
   return { ...common, model_path: weights === EMBEDDED ? undefined : weights, expected: model };
 }
 
+/** Returns the tokens of context that a model has by itself; undefined for one that has those of the program's weights. */
+export function ownContext({
+  weights_sha256,
+  context_tokens,
+}: Pick<CatalogModel, 'weights_sha256' | 'context_tokens'>): number | undefined {
+  return weights_sha256 === null ? undefined : (context_tokens ?? undefined);
+}
+
 /** Returns the reason why the weights cannot be served, or null. */
 export async function tryWeights(model: DecisionModelEntry, options: ServeConfig): Promise<string | null> {
   const { model_path = EMBEDDED } = openOptionsOf(model, options);
-  // A model that follows the program has the context of its weights, as at a start.
-  const context_tokens = model.weights_sha256 === null ? undefined : model.context_tokens;
   try {
-    await checkWeights(model_path, options, { context_tokens, is_silent: true });
+    await checkWeights(model_path, options, { context_tokens: ownContext(model), is_silent: true });
     return null;
   } catch (error) {
     if (error instanceof CommandFailed) return error.message;

@@ -1,4 +1,4 @@
-import { isClientGone } from '../errors/abort-reasons.ts';
+import { isLeftByClient } from '../errors/abort-reasons.ts';
 import type { Refusal } from '../errors/errors.ts';
 import type { AttemptBudget, AttemptBudgets } from '../limits/attempt-budgets.ts';
 import type { Log, RequestLine } from '../log/log.ts';
@@ -42,7 +42,7 @@ export function recordRequest(
   const { endpoint = path?.path ?? null } = context;
   const organization_id = caller?.organization_id ?? null;
   const status = context.refusal?.status ?? answered_status;
-  const is_client_gone = context.refusal?.is_client_gone === true || (status >= 500 && isClientGone(signal));
+  const is_client_gone = isLeftByClient({ ...context.refusal, status }, signal);
   const refusal = is_client_gone ? null : context.refusal;
   const ending = { status: is_client_gone ? CLIENT_GONE_STATUS : status, code: refusal?.code ?? null };
   if (!is_client_gone) {

@@ -24,7 +24,7 @@ import {
   type SpanExporter,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import { isClientGone } from '../errors/abort-reasons.ts';
+import { isLeftByClient, SERVER_FAULT } from '../errors/abort-reasons.ts';
 import type { Clock } from '../time/clock.ts';
 import type {
   RequestSpan,
@@ -67,8 +67,6 @@ const SPANS_PER_POST = 256;
 const DELAY_MS = 2_000;
 /** The longest time of one post, including retries. A stop waits as long for the last ones. */
 const POST_MS = 5_000;
-
-const SERVER_FAULT = 500;
 
 /** The SDK's log is its only word about a collector that took a post and refused some of its spans. */
 const PARTIAL_SUCCESS = 'Received Partial Success response:';
@@ -207,9 +205,7 @@ export class OtlpTracing implements Tracing {
     return {
       end: (failure = null) => {
         // The failure of a step that its client left is the end of its work, as in the log.
-        const is_left =
-          failure?.is_client_gone === true ||
-          (failure !== null && failure.status >= SERVER_FAULT && isClientGone(client));
+        const is_left = failure !== null && isLeftByClient(failure, client);
         this.#end(span, is_left ? null : failure, now_ms());
       },
     };

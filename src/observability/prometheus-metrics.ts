@@ -76,7 +76,7 @@ export class PrometheusMetrics implements Metrics {
   ]);
   readonly #request_time = this.#histogram(
     'tds_request_seconds',
-    'Whole time of requests that had a place at the model, whatever came of it; lines of batches wait on purpose and are not counted.',
+    'Whole time of requests that had a slot at the model, whatever came of it; lines of batches wait on purpose and are not counted.',
     REQUEST_BUCKETS,
     ['model', 'mode'],
   );

@@ -15,7 +15,7 @@ import { type DecisionEngine, openEngine } from '../../native/engine.ts';
 import { ERROR_TYPES, ERRORS } from '../../src/errors/errors.ts';
 import { BodyBudget } from '../../src/limits/body-budget.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Around, Gate, intercepted, withoutTable } from '../support/faults.ts';
+import { type Around, Gate, intercepted, waitingAt, withoutTable } from '../support/faults.ts';
 import { booksOf, closeAudited, untilHeld, usageOf } from '../support/money.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -261,11 +261,7 @@ describe('502 model_unavailable', () => {
     const gate = new Gate();
     const own = await startTestService({
       queue_limit: 1,
-      openEngine: (engine) =>
-        intercepted(engine, async (run, { scope }) => {
-          if (scope !== 'warm-up') await gate.pass();
-          return await run();
-        }),
+      openEngine: (engine) => waitingAt(engine, gate),
     });
     const account = await addAccount(own);
     try {

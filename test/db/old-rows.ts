@@ -33,12 +33,9 @@ export const COUNT_BY_KEY = [
       (6, 'org_1', 'proj_1', 'key_1', 'charge', -3, -20, 5, NULL, '2026-05', ${AT_MS}),
       (7, 'org_1', 'proj_1', 'key_2', 'hold', 0, 20, NULL, 'req_4', '2026-05', ${AT_MS}),
       (8, 'org_1', 'proj_1', 'key_2', 'charge', -2, -20, 7, NULL, '2026-05', ${AT_MS})`,
-  ...['3', '4'].map(
-    (
-      request,
-    ) => `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status, questions, input_tokens, cost_micros, latency_ms)
-    VALUES ('req_${request}', ${AT_MS}, 'org_1', 'proj_1', 'key_1', 'decision-1', 'fast', '/v1/decisions', 200, 1, 70, ${request === '3' ? 3 : 2}, 1.5)`,
-  ),
+  `INSERT INTO usage_records (request_id, time_ms, organization_id, project_id, api_key_id, model, mode, endpoint, status, questions, input_tokens, cost_micros, latency_ms)
+    VALUES ('req_3', ${AT_MS}, 'org_1', 'proj_1', 'key_1', 'decision-1', 'fast', '/v1/decisions', 200, 1, 70, 3, 1.5),
+      ('req_4', ${AT_MS}, 'org_1', 'proj_1', 'key_1', 'decision-1', 'fast', '/v1/decisions', 200, 1, 70, 2, 1.5)`,
   `INSERT INTO project_months (project_id, month, api_key_id, spent_micros, held_micros)
     VALUES ('proj_1', '2026-06', 'key_1', 7, 0), ('proj_1', '2026-05', 'key_1', 3, 0), ('proj_1', '2026-05', 'key_2', 2, 0)`,
 ];

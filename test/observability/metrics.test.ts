@@ -19,7 +19,7 @@ import { ModelScheduler } from '../../src/scheduling/model-scheduler.ts';
 import { eventId, SETTINGS, sign, transaction } from '../payments/paddle-calls.ts';
 import { MovableClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
-import { Gate, goingOnWithoutClient, intercepted, withoutTable } from '../support/faults.ts';
+import { Gate, goingOnWithoutClient, intercepted, waitingAt, withoutTable } from '../support/faults.ts';
 import { metricIn, seriesOf, startWatchedService, type WatchedService } from '../support/metrics.ts';
 import { parseRaw, sendRaw } from '../support/raw-http.ts';
 import { ask, post, SMALL_REQUEST } from '../support/requests.ts';
@@ -109,11 +109,7 @@ describe('after known requests', () => {
     const gate = new Gate();
     const fresh = await startWatchedService({
       queue_limit: 1,
-      openEngine: (engine) =>
-        intercepted(engine, async (run, { scope }) => {
-          if (scope !== 'warm-up') await gate.pass();
-          return await run();
-        }),
+      openEngine: (engine) => waitingAt(engine, gate),
     });
     const { key } = await addAccount(fresh.service);
     const answered = ask(fresh.service, key);

@@ -86,6 +86,14 @@ export function intercepted(engine: DecisionEngine, around: Around): DecisionEng
   };
 }
 
+/** An engine whose requests wait at the gate. */
+export function waitingAt(engine: DecisionEngine, gate: Gate): DecisionEngine {
+  return intercepted(engine, async (run, { scope }) => {
+    if (scope !== 'warm-up') await gate.pass();
+    return await run();
+  });
+}
+
 /** An engine whose requests go on only once their client is gone. `begun` is called for each. */
 export function goingOnWithoutClient(engine: DecisionEngine, begun: () => void): DecisionEngine {
   return intercepted(engine, async (run, { scope, signal }) => {
