@@ -52,8 +52,9 @@ describeInBrowser('the page of members', () => {
     const may_manage = role === 'owner' || role === 'admin';
     if (may_manage) await page.getByRole('cell', { name: 'new.owner@example.com', exact: true }).waitFor();
     else expect(await page.getByText('Open invitations').count()).toBe(0);
-    // An owner besides: invite, and send again and revoke for the invitation of an owner.
-    expect(await page.locator('main').getByRole('button').count()).toBe(buttons);
+    // An owner besides: invite, and send again and revoke for the invitation of an owner. Titles sort for everybody.
+    const offered = page.locator('main').getByRole('button').and(page.locator(':not(th) > button'));
+    expect(await offered.count()).toBe(buttons);
     await page.getByRole('row', { name: 'Ada Lovelace' }).getByText('Owner').waitFor();
     expect(await page.getByRole('row', { name: 'Ada Lovelace' }).getByRole('button').count()).toBe(0);
     expect(await page.getByRole('button', { name: 'Leave the organization' }).count()).toBe(
@@ -165,6 +166,52 @@ describeInBrowser('the page of members', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Remove member' }).click();
     await page.getByRole('dialog').getByText('There is no such organization.').waitFor();
     expect(await rolesNow()).toEqual(['owner', 'admin', 'developer', 'billing', 'reader']);
+  });
+
+  test('many members are shown in pages of 50, searched and sorted, and the last owner among them stays', async () => {
+    const owner = await addPerson(made, {
+      email: 'many@example.com',
+      name: 'Owner of many',
+      is_operator: true,
+    });
+    const { organization_id } = owner;
+    for (let number = 1; number <= 60; number++) {
+      const id = `user_many_${number}`;
+      await made.service.execute(
+        `INSERT INTO users (id, email, name, created_at_ms)
+           VALUES ('${id}', 'm${number}@example.com', 'Member ${number}', ${number})`,
+      );
+      await made.service.execute(
+        `INSERT INTO members (organization_id, user_id, role, created_at_ms)
+           VALUES ('${organization_id}', '${id}', 'reader', ${number})`,
+      );
+    }
+    await using opened = await visit(made, `/console/o/${organization_id}/members`, { person: owner });
+    const { page } = opened;
+    const members = page.getByRole('table', { name: 'Members' });
+    await page.getByText('1–50 of 61').waitFor();
+    expect(await members.getByRole('row').count()).toBe(1 + 50);
+    await page.getByText('the last one cannot leave').waitFor();
+    await page.getByRole('button', { name: 'Next' }).click();
+    await page.getByText('51–61 of 61').waitFor();
+    const search = page.getByRole('searchbox', { name: 'Search members' });
+    await search.fill('owner');
+    await members.getByRole('row', { name: 'Owner of many' }).waitFor();
+    expect(await members.getByRole('row').count()).toBe(1 + 1);
+    expect(await members.getByRole('cell').getByRole('button').count()).toBe(0);
+    await search.fill('m7@example reader');
+    await members.getByRole('row', { name: 'Member 7' }).waitFor();
+    await page.getByRole('button', { name: 'Remove Member 7' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove member' }).click();
+    await page.getByRole('button', { name: 'Show all members' }).click();
+    await page.getByText('1–50 of 60').waitFor();
+    await page.getByRole('button', { name: 'Name', exact: true }).click();
+    expect((await members.locator('td.name').first().textContent())?.trim()).toBe('Member 1');
+
+    await page.goto(`${made.origin}/console/operator/organizations/${organization_id}`);
+    await page.getByText('1–50 of 60').waitFor();
+    expect(await members.getByRole('row').count()).toBe(1 + 50);
+    expect(opened.complaints).toEqual([]);
   });
 
   test('axe finds nothing serious, and nothing is wider than the screen', async () => {

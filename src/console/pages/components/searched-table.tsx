@@ -7,7 +7,7 @@ import { EmptyState } from './states.tsx';
 /** Fewer are seen at a glance. */
 const SEARCHED_MIN = 5;
 
-interface SearchedTableProps<Row> extends SortableTableProps<Row> {
+interface SearchedTableProps<Row> extends Omit<SortableTableProps<Row>, 'search'> {
   readonly rows: readonly Row[];
   /** The rows in one word, such as "keys". */
   readonly plural: string;
@@ -44,6 +44,7 @@ export function SearchedTable<Row>({
       )}
       <SortableTable
         {...table}
+        search={search}
         rows={rows.filter((row) => hasWords(textsOf(row), search))}
         empty={
           rows.length === 0 ? (

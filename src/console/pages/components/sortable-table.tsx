@@ -18,12 +18,15 @@ export interface SortableColumn<Row> extends Column<Row> {
 
 export interface SortableTableProps<Row> extends Omit<TableProps<Row>, 'columns' | 'order' | 'loadMore'> {
   readonly columns: readonly SortableColumn<Row>[];
+  /** The text that the rows were searched for; another one begins with the first page. */
+  readonly search?: string;
 }
 
 /** A table whose rows are all there: sorted by its titles, and shown in pages of 50. */
-export function SortableTable<Row>({ columns, rows, ...table }: SortableTableProps<Row>) {
+export function SortableTable<Row>({ columns, rows, search, ...table }: SortableTableProps<Row>) {
   const [order, setOrder] = useState<ChosenOrder>();
   const [wanted_page, setPage] = useState(0);
+  useLayoutEffect(() => setPage(0), [search]);
   const pager = useRef<HTMLElement>(null);
   /** True while the pager was pressed for the page that is drawn next. */
   const is_turning = useRef(false);

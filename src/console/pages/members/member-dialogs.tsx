@@ -1,18 +1,14 @@
 import { useState } from 'preact/hooks';
 import { mayInviteAs, ROLES, type Role } from '../../../contract/roles.ts';
-import { type AnswerOf, api, call, type OfOrganization } from '../client.ts';
+import { api, call } from '../client.ts';
 import { ConfirmDialog, Dialog } from '../components/dialog.tsx';
 import { Form } from '../components/form.tsx';
 import { Notice } from '../components/notice.tsx';
 import { showToastAbout } from '../components/toast.tsx';
 import { organizationPath } from '../paths.ts';
+import type { Member } from './member-table.tsx';
 import { RoleField } from './role-field.tsx';
 import { ROLE_NAMES } from './role-names.ts';
-
-type MemberList = AnswerOf<OfOrganization['members']['get']>;
-
-/** A member of the API's list. */
-export type Member = MemberList['items'][number];
 
 interface MemberDialogProps {
   readonly organization_id: string;

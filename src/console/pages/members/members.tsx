@@ -4,16 +4,15 @@ import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 import { LoadedView } from '../components/states.tsx';
-import { ACTIONS, Table } from '../components/table.tsx';
-import { Time } from '../components/time.tsx';
+import { ACTIONS } from '../components/table.tsx';
 import type { PageProps } from '../page.ts';
 import { loadSession, may, type Organization, organization, session } from '../session.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { Invitations } from './invitations.tsx';
 import { InviteDialog } from './invite-dialog.tsx';
 import { LeaveDialog } from './leave-dialog.tsx';
-import { type Member, RemoveDialog, RoleDialog } from './member-dialogs.tsx';
-import { ROLE_NAMES } from './role-names.ts';
+import { RemoveDialog, RoleDialog } from './member-dialogs.tsx';
+import { type Member, MemberTable } from './member-table.tsx';
 
 /** The organization's members and open invitations. */
 export default function Members(_: PageProps) {
@@ -58,7 +57,7 @@ function MembersOf({ here, own_user_id }: { readonly here: Organization; readonl
         }
       />
       <LoadedView loaded={members}>
-        {({ items }) => <MemberTable {...{ members: items, here, own_user_id, onOpen: setOpen }} />}
+        {({ items }) => <ChangeableMembers {...{ members: items, here, own_user_id, onOpen: setOpen }} />}
       </LoadedView>
       {may_manage && <Invitations {...{ organization_id, own_role, invitations }} />}
       <InviteDialog
@@ -91,14 +90,14 @@ function MembersOf({ here, own_user_id }: { readonly here: Organization; readonl
   );
 }
 
-interface MemberTableProps {
+interface ChangeableMembersProps {
   readonly members: readonly Member[];
   readonly here: Organization;
   readonly own_user_id: string;
   readonly onOpen: (open: Open) => void;
 }
 
-function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
+function ChangeableMembers({ members, here, own_user_id, onOpen }: ChangeableMembersProps) {
   const owners = members.filter(({ role }) => role === 'owner').length;
   const isOnlyOwner = ({ role }: Member) => role === 'owner' && owners === 1;
   // Only owners may change owners, and the last one stays.
@@ -106,24 +105,15 @@ function MemberTable({ members, here, own_user_id, onOpen }: MemberTableProps) {
     may('manage_members') && (member.role !== 'owner' || here.role === 'owner') && !isOnlyOwner(member);
   return (
     <>
-      <Table
-        caption="Members"
-        rows={members}
-        keyOf={({ user_id }) => user_id}
-        columns={[
-          {
-            title: 'Name',
-            is_name: true,
-            cell: ({ name, user_id, has_second_factor }) => (
-              <>
-                <bdi>{name}</bdi> {user_id === own_user_id && <Badge tone="info">You</Badge>}{' '}
-                {has_second_factor === true && <Badge tone="success">Two-step sign-in</Badge>}
-              </>
-            ),
-          },
-          { title: 'Email address', cell: ({ email }) => <span class="breakable">{email}</span> },
-          { title: 'Role', cell: ({ role }) => ROLE_NAMES[role] },
-          { title: 'Joined', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
+      <MemberTable
+        members={members}
+        nameOf={({ name, user_id, has_second_factor }) => (
+          <>
+            <bdi>{name}</bdi> {user_id === own_user_id && <Badge tone="info">You</Badge>}{' '}
+            {has_second_factor === true && <Badge tone="success">Two-step sign-in</Badge>}
+          </>
+        )}
+        more={[
           {
             ...ACTIONS,
             cell: (member) => {

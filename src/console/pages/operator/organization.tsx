@@ -1,17 +1,16 @@
 import { useState } from 'preact/hooks';
 import { AuditLogView } from '../audit-log-view.tsx';
 import { api, call } from '../client.ts';
-import { Badge } from '../components/badge.tsx';
 import { Button } from '../components/button.tsx';
 import { ConfirmDialog } from '../components/dialog.tsx';
 import { Notice } from '../components/notice.tsx';
 import { PageHeader, Section } from '../components/page-header.tsx';
 import { EmptyState, LoadedView } from '../components/states.tsx';
-import { Table } from '../components/table.tsx';
 import { MoneyTile, Tile } from '../components/tile.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatCount, formatMoney } from '../format.ts';
+import { MemberTable } from '../members/member-table.tsx';
 import type { PageProps } from '../page.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { CreditActions } from './credit-dialogs.tsx';
@@ -145,22 +144,14 @@ function Members({ organization: { id, member_list }, onChange }: OrganizationPr
         member_list.length === 0 ? <InviteOwner organization_id={id} onInvited={onChange} /> : undefined
       }
     >
-      <Table
-        caption="Members"
-        rows={member_list}
-        keyOf={({ user_id }) => user_id}
+      <MemberTable
+        members={member_list}
         empty={
           <EmptyState title="No members">
             Nobody can use it in the console before it has an owner. Invite one, or use “tds member add” on
             the server.
           </EmptyState>
         }
-        columns={[
-          { title: 'Name', is_name: true, cell: ({ name }) => name },
-          { title: 'Email address', cell: ({ email }) => <span class="prose-cell">{email}</span> },
-          { title: 'Role', cell: ({ role }) => <Badge>{role}</Badge> },
-          { title: 'Joined', cell: ({ created_at_ms }) => <Time time_ms={created_at_ms} /> },
-        ]}
       />
     </Section>
   );
