@@ -9,6 +9,7 @@ import { DatabaseFailed } from './command-failed.ts';
 import { addSettings } from './command-settings.ts';
 import type { OpenDataOptions } from './data-directory.ts';
 import { openDatabase } from './open-database.ts';
+import { wholeNumberFromOne } from './values.ts';
 
 /** The options of every command on stored data. */
 export type DataOptions = Values<(typeof DATA_SETTINGS)[number]>;
@@ -23,6 +24,11 @@ export interface DataContext extends AccountContext {
 /** True with `--json`, for scripts. */
 export interface JsonOptions extends DataOptions {
   readonly json?: true;
+}
+
+/** The options of a command that lists everything, or the first rows of it. */
+export interface ListOptions extends JsonOptions {
+  readonly limit?: number;
 }
 
 interface CommandText {
@@ -55,6 +61,15 @@ export function examplesHelp(examples: readonly string[]): string {
 /** Adds a command that also has `--json`. */
 export function jsonCommand(...given: Parameters<typeof dataCommand>): Command {
   return dataCommand(...given).option('--json', 'print JSON');
+}
+
+/** Adds a command that lists everything, unless a `--limit` is given. There is no default, because scripts read these lists. */
+export function listCommand(...given: Parameters<typeof dataCommand>): Command {
+  return jsonCommand(...given).option(
+    '--limit <number>',
+    'list only so many, the first ones (default: all)',
+    wholeNumberFromOne,
+  );
 }
 
 /**

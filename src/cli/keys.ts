@@ -12,7 +12,7 @@ import {
   setKeyLimit,
 } from '../accounts/keys.ts';
 import { formatDollars } from '../contract/money.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { type JsonOptions, jsonCommand, type ListOptions, listCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
 import { formatLimit, formatTime, jsonText, printJson, printLine, printRows, writeSecret } from './output.ts';
 import { askToForgetKeys } from './reload-socket.ts';
@@ -46,7 +46,7 @@ interface RotateOptions extends AsOptions {
   readonly expires?: number;
 }
 
-interface ListOptions extends JsonOptions {
+interface KeyListOptions extends ListOptions {
   readonly org?: string;
   readonly project?: string;
   readonly revoked?: true;
@@ -103,7 +103,7 @@ function registerCreation(parent: Command): void {
 }
 
 function registerList(parent: Command): void {
-  jsonCommand(parent, {
+  listCommand(parent, {
     usage: 'list',
     description: 'list the active API keys',
     example: 'tds key list --project Default',
@@ -111,7 +111,7 @@ function registerList(parent: Command): void {
     .option('--org <org>', 'only of this organization (id or unique name)')
     .option('--project <project>', 'only of this project (id or unique name)')
     .option('--revoked', 'list the revoked ones instead')
-    .action(async (options: ListOptions) => {
+    .action(async (options: KeyListOptions) => {
       const keys = await withData(options, async (context) => {
         const organization_id =
           options.org === undefined ? undefined : await organizationId(context, options.org);

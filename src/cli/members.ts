@@ -4,7 +4,7 @@ import type { AccountContext } from '../access/context.ts';
 import { addMember, changeRole, listMembers, removeMember } from '../accounts/members.ts';
 import { ROLES, type Role } from '../contract/roles.ts';
 import type { MemberRef } from '../store/account-records.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { type JsonOptions, jsonCommand, type ListOptions, listCommand, withData } from './command.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printRows } from './output.ts';
 
@@ -74,13 +74,13 @@ export function registerMembers(program: Command): void {
       }
     });
 
-  jsonCommand(parent, {
+  listCommand(parent, {
     usage: 'list',
     description: 'list the members of an organization',
     example: 'tds member list "Acme"',
   })
     .argument('<org>', 'id or unique name')
-    .action(async (organization: string, options: JsonOptions) => {
+    .action(async (organization: string, options: ListOptions) => {
       const members = await withData(options, async (context) =>
         listMembers(context, OPERATOR, await organizationId(context, organization)),
       );

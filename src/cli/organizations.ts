@@ -14,7 +14,14 @@ import { limitsFor, tierInForce } from '../contract/tiers.ts';
 import { creditByHand, topUpRange } from '../payments/credit.ts';
 import type { Organization, TierSettings } from '../store/account-records.ts';
 import { systemClock } from '../time/clock.ts';
-import { type DataContext, type JsonOptions, jsonCommand, withData } from './command.ts';
+import {
+  type DataContext,
+  type JsonOptions,
+  jsonCommand,
+  type ListOptions,
+  listCommand,
+  withData,
+} from './command.ts';
 import { CommandFailed } from './command-failed.ts';
 import { organizationId, userByEmail } from './lookup.ts';
 import { addEntry, type EntryOptions, withEntry } from './money-entry.ts';
@@ -193,11 +200,11 @@ function registerCreate(parent: Command): void {
 }
 
 function registerList(parent: Command): void {
-  jsonCommand(parent, {
+  listCommand(parent, {
     usage: 'list',
     description: 'list the organizations',
     example: 'tds org list --json',
-  }).action(async (options: JsonOptions) => {
+  }).action(async (options: ListOptions) => {
     const organizations = await withData(options, (context) => listOrganizations(context, OPERATOR));
     printRows(
       options,

@@ -66,15 +66,20 @@ export function printTable(
 
 /**
  * Prints a list: with `json` as one document of what `document` makes of each row, else as a table. `columns` has
- * its headings and their cells; `empty` is printed when there is no row.
+ * its headings and their cells; `empty` is printed when there is no row. Standard error says so
+ * when `limit` leaves rows out.
  */
 export function printRows<Row>(
-  { json }: { readonly json?: true },
-  rows: readonly Row[],
+  { json, limit }: { readonly json?: true; readonly limit?: number },
+  all: readonly Row[],
   empty: string,
   columns: Readonly<Record<string, (row: Row) => string>>,
   document: (row: Row) => unknown = (row) => row,
 ): void {
+  const rows = all.slice(0, limit);
+  if (rows.length < all.length) {
+    process.stderr.write(`tds: Only the first ${rows.length} of ${all.length} are listed.\n`);
+  }
   if (json) {
     printJson(rows.map((row) => document(row)));
     return;

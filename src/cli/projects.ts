@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { OPERATOR } from '../access/actor.ts';
 import { archiveProject, changeProject, createProject, listProjects } from '../accounts/projects.ts';
 import { formatDollars } from '../contract/money.ts';
-import { type JsonOptions, jsonCommand, withData } from './command.ts';
+import { type JsonOptions, jsonCommand, type ListOptions, listCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
 import { formatLimit, formatTime, printJson, printLine, printRows } from './output.ts';
 import { dollarsOrNone, type NONE, nullIfNone } from './values.ts';
@@ -36,14 +36,14 @@ function registerCreate(parent: Command): void {
 }
 
 function registerList(parent: Command): void {
-  jsonCommand(parent, {
+  listCommand(parent, {
     usage: 'list',
     description: 'list the active projects, of one organization or of all',
     example: 'tds project list "Acme"',
   })
     .argument('[org]', 'id or unique name')
     .option('--archived', 'list the archived ones instead')
-    .action(async (text: string | undefined, options: JsonOptions & { readonly archived?: true }) => {
+    .action(async (text: string | undefined, options: ListOptions & { readonly archived?: true }) => {
       const projects = await withData(options, async (context) =>
         listProjects(context, OPERATOR, {
           ...(text === undefined ? {} : { organization_id: await organizationId(context, text) }),

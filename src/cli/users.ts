@@ -3,7 +3,15 @@ import { OPERATOR } from '../access/actor.ts';
 import { createOperator, setOperator } from '../accounts/operators.ts';
 import { listUsers, signUp } from '../accounts/users.ts';
 import type { Values } from '../config/settings.ts';
-import { type DataOptions, dataCommand, type JsonOptions, jsonCommand, withData } from './command.ts';
+import {
+  type DataOptions,
+  dataCommand,
+  type JsonOptions,
+  jsonCommand,
+  type ListOptions,
+  listCommand,
+  withData,
+} from './command.ts';
 import { addSettings } from './command-settings.ts';
 import { userByEmail } from './lookup.ts';
 import { formatTime, printJson, printLine, printRows } from './output.ts';
@@ -77,11 +85,11 @@ export function registerUsers(program: Command): void {
       await printResetLink(options, email);
     });
 
-  jsonCommand(parent, {
+  listCommand(parent, {
     usage: 'list',
     description: 'list the users',
     example: 'tds user list',
-  }).action(async (options: JsonOptions) => {
+  }).action(async (options: ListOptions) => {
     const users = await withData(options, (context) => listUsers(context, OPERATOR));
     printRows(options, users, 'There is no user.', {
       ID: (row) => row.id,

@@ -39,6 +39,9 @@ const WHOLE_NUMBER_MAX = 999_999_999_999_999;
 /** Parses a whole number from 0. */
 export const wholeNumber = wholeNumberBetween(0, WHOLE_NUMBER_MAX, 'Give a whole number.');
 
+/** Parses a whole number from 1. */
+export const wholeNumberFromOne = wholeNumberBetween(1, WHOLE_NUMBER_MAX, 'Give a whole number from 1.');
+
 /** Parses a whole number or `none`. */
 export function wholeNumberOrNone(text: string): number | typeof NONE {
   return text === NONE ? NONE : wholeNumber(text);

@@ -466,6 +466,31 @@ describe('owners and members', () => {
     expect(await run('member', 'role', 'Members', 'second@example.com', 'king')).toMatchObject({ code: 2 });
   });
 
+  test('a list is whole without --limit; with it standard error says that rows are left out', async () => {
+    await user('one@example.com', 'One');
+    await user('two@example.com', 'Two');
+    const project = textField(await json('org', 'create', 'Long'), 'default_project_id');
+    await json('member', 'add', 'Long', 'one@example.com', 'owner');
+    await json('member', 'add', 'Long', 'two@example.com', 'reader');
+    await json('project', 'create', 'Long', 'Second');
+    for (const name of ['One', 'Two']) await json('key', 'create', project, name);
+    const lists = ['member list Long', 'project list Long', 'key list --org Long', 'org list', 'user list'];
+    for (const words of lists) {
+      const asked = [...words.split(' '), '--json'];
+      const whole = await run(...asked);
+      const rows: readonly unknown[] = JSON.parse(whole.stdout);
+      expect(rows.length).toBeGreaterThan(1);
+      expect(await run(...asked, '--limit', String(rows.length))).toEqual(whole);
+      const cut = await run(...asked, '--limit', '1');
+      expect(JSON.parse(cut.stdout)).toEqual(rows.slice(0, 1));
+      expect([whole.stderr, cut.stderr]).toEqual([
+        '',
+        `tds: Only the first 1 of ${rows.length} are listed.\n`,
+      ]);
+    }
+    expect(await run('user', 'list', '--limit', '0')).toMatchObject({ code: 2, stdout: '' });
+  });
+
   test('key create and revoke --as a person: what the role allows, and the creator is noted', async () => {
     const emails = ['owner', 'admin', 'developer', 'billing', 'reader'].map((role) => ({
       role,
