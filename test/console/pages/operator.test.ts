@@ -387,6 +387,24 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     await page.getByText('$0.60').waitFor();
   });
 
+  test('many models, as organizations add of their own, are searched and shown in pages of 50', async () => {
+    const ids = Array.from({ length: 60 }, (_, number) => `many-${number}`);
+    for (const id of ids) {
+      await made.service.execute(
+        `INSERT INTO models (id, kind, status, description) VALUES ('${id}', 'decision', 'coming_soon', '')`,
+      );
+    }
+    await using opened = await open(ada, '/console/operator/models');
+    const { page } = opened;
+    await page.getByText(/^1–50 of 6\d$/).waitFor();
+    await page.getByRole('searchbox', { name: 'Search models' }).fill('many-59');
+    await page.getByRole('button', { name: 'Change the price of many-59' }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    await made.service.execute(`DELETE FROM models WHERE id IN ('${ids.join("', '")}')`);
+    await page.getByText('No matching models').waitFor();
+    expect(opened.complaints).toEqual([]);
+  });
+
   test('the live page goes on by itself, and stops where it is paused', async () => {
     await using opened = await open(ada, '/console/operator/live');
     const { page } = opened;

@@ -8,7 +8,6 @@ import { EmptyState } from './states.tsx';
 const SEARCHED_MIN = 5;
 
 interface SearchedTableProps<Row> extends Omit<SortableTableProps<Row>, 'search'> {
-  readonly rows: readonly Row[];
   /** The rows in one word, such as "keys". */
   readonly plural: string;
   readonly placeholder: string;
@@ -28,7 +27,7 @@ export function SearchedTable<Row>({
   const [search, setSearch] = useState('');
   return (
     <>
-      {rows.length >= SEARCHED_MIN && (
+      {(rows?.length ?? 0) >= SEARCHED_MIN && (
         <div class="list-search">
           <TextField
             label={`Search ${plural}`}
@@ -45,9 +44,9 @@ export function SearchedTable<Row>({
       <SortableTable
         {...table}
         search={search}
-        rows={rows.filter((row) => hasWords(textsOf(row), search))}
+        rows={rows?.filter((row) => hasWords(textsOf(row), search))}
         empty={
-          rows.length === 0 ? (
+          rows?.length === 0 ? (
             empty
           ) : (
             <EmptyState

@@ -9,8 +9,9 @@ import { TextField } from '../components/field.tsx';
 import { Form } from '../components/form.tsx';
 import type { Tone } from '../components/notice.tsx';
 import { PageHeader } from '../components/page-header.tsx';
+import { SearchedTable } from '../components/searched-table.tsx';
 import { EmptyState, ErrorState } from '../components/states.tsx';
-import { ACTIONS, Table } from '../components/table.tsx';
+import { ACTIONS } from '../components/table.tsx';
 import { Time } from '../components/time.tsx';
 import { showToast } from '../components/toast.tsx';
 import { formatCount, formatMoney, formatNumber } from '../format.ts';
@@ -47,8 +48,11 @@ export default function Models() {
       />
       {models.error !== undefined && <ErrorState error={models.error} onRetry={models.reload} />}
       {(models.data !== undefined || models.is_loading) && (
-        <Table
+        <SearchedTable
           caption="Models"
+          plural="models"
+          placeholder="Search by id or alias"
+          textsOf={({ id, aliases }) => [id, ...aliases]}
           rows={models.data?.items}
           keyOf={({ id }) => id}
           empty={<EmptyState title="No models">Add one on the server with “tds model add”.</EmptyState>}
@@ -62,6 +66,7 @@ export default function Models() {
                   {aliases.length > 0 && <span class="muted"> also {aliases.join(', ')}</span>}
                 </span>
               ),
+              sortBy: ({ id }) => id,
             },
             { title: 'State', cell: state },
             {
@@ -85,6 +90,7 @@ export default function Models() {
               is_at_end: true,
               cell: ({ input_price_micros_per_million_tokens: price_micros }) =>
                 price_micros === null ? <span class="muted">None</span> : formatMoney(price_micros),
+              sortBy: ({ input_price_micros_per_million_tokens: price_micros }) => price_micros ?? 0,
             },
             {
               ...ACTIONS,
