@@ -300,12 +300,14 @@ function registerTier(parent: Command): void {
     .option('--top-up-max <dollars>', 'dedicated limit of one top-up', dollarsOrNone)
     .action(async (text: string, options: TierOptions) => {
       const settings = tierSettings(options);
+      const is_change = Object.keys(settings).length > 0;
       const organization = await withData(options, async (context) => {
         const id = await organizationId(context, text);
-        return Object.keys(settings).length === 0
-          ? getOrganization(context, OPERATOR, id)
-          : setTierSettings(context, OPERATOR, id, settings);
+        return is_change
+          ? setTierSettings(context, OPERATOR, id, settings)
+          : getOrganization(context, OPERATOR, id);
       });
+      if (is_change) await askToForgetKeys(options.data);
       if (options.json) printJson(tierSummary(organization));
       else printTier(organization);
     });

@@ -5,6 +5,7 @@ import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, type ListOptions, listCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
 import { formatLimit, formatTime, printJson, printLine, printRows } from './output.ts';
+import { askToForgetKeys } from './reload-socket.ts';
 import { dollarsOrNone, type NONE, nullIfNone } from './values.ts';
 
 /** Adds `tds project …`. */
@@ -104,7 +105,7 @@ function registerArchive(parent: Command): void {
   jsonCommand(parent, {
     usage: 'archive',
     description:
-      'archive a project for good and revoke its keys; running servers refuse them within 60 seconds',
+      'archive a project for good and revoke its keys; the server on the data refuses them at once, and other nodes within 60 seconds',
     example: 'tds project archive "Support triage"',
   })
     .argument('<project>', 'id or unique name')
@@ -112,6 +113,7 @@ function registerArchive(parent: Command): void {
       const project = await withData(options, async (context) =>
         archiveProject(context, OPERATOR, await projectId(context, text)),
       );
+      await askToForgetKeys(options.data);
       if (options.json) printJson(project);
       else printLine(`${project.name} is archived and its keys are revoked.`);
     });

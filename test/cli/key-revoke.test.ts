@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type ChildServer, startChildServer } from '../support/child-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { MAIN } from '../support/program.ts';
+import { ALL_TYPES, post, SMALL_REQUEST } from '../support/requests.ts';
 import { MODEL_TEST_TIMEOUT_MS } from '../support/service.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { firstAsProcess, initializeData, tds, textField } from './support.ts';
@@ -69,6 +70,20 @@ test('keys of an organization that is suspended are refused by the running servi
   const { key } = await createdKey('Flooding', project);
   expect(await statusOf(key)).toBe(200);
   await commandJson(['org', 'suspend', 'Flood', '--data', data]);
+  expect(await statusOf(key)).toBe(401);
+});
+
+test('limits of an organization that are changed, and the keys of a project that is archived, count with the next request', async () => {
+  const made = await commandJson(['org', 'create', 'Growing', '--data', data]);
+  await commandJson(['project', 'rename', textField(made, 'default_project_id'), 'Growth', '--data', data]);
+  await commandJson(['org', 'credit', 'Growing', '25', '--data', data]);
+  const { key } = await createdKey('Growing', 'Growth');
+  expect(await statusOf(key)).toBe(200);
+  await commandJson(['org', 'tier', 'Growing', '--questions', '1', '--data', data]);
+  const service = { fetch: (path: string, init?: RequestInit) => fetch(`${server.address}${path}`, init) };
+  const refused = await post(service, key, { ...SMALL_REQUEST, questions: ALL_TYPES });
+  expect(await refused.json()).toMatchObject({ error: { code: 'too_many_questions' } });
+  await commandJson(['project', 'archive', 'Growth', '--data', data]);
   expect(await statusOf(key)).toBe(401);
 });
 

@@ -53,6 +53,8 @@ export function commandReference(): string {
     '# Commands',
     '',
     'Written by `bun test/support/command-reference.ts` from the `--help` of every command. `OPERATIONS.md` says when to use which.',
+    'Exit codes: 0 done; 1 refused or failed, with a sentence on standard error; 2 wrong usage or settings; 128 and the number',
+    'of a signal that stopped it.',
     '',
     ...table(
       ['command', 'what it does'],
