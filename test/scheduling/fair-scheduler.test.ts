@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc';
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { FairScheduler } from '../../src/scheduling/fair-scheduler.ts';
@@ -62,6 +63,22 @@ describe('the fair scheduler', () => {
     await endOne();
     await endOne();
     await Promise.all(all);
+  });
+
+  test('of somebody who has gone take no memory, however many come', async () => {
+    const scheduler = new FairScheduler(1);
+    const objects = () => {
+      Bun.gc(true);
+      const { Array: arrays = 0, Map: maps = 0 } = heapStats().objectTypeCounts;
+      return { arrays, maps };
+    };
+    const before = objects();
+    for (let count = 0; count < 4_000; count++) await scheduler.run(`name ${count}`, () => Promise.resolve());
+    const after = objects();
+    // A thousand are remembered, with two maps each.
+    expect(after.maps - before.maps).toBeLessThan(2_500);
+    expect(after.arrays - before.arrays).toBeLessThan(1_000);
+    expect(scheduler.under_way).toBe(0);
   });
 
   test('go on after a piece of work that failed', async () => {

@@ -153,6 +153,44 @@ describe('the queue', () => {
     expect((await all).every(({ status }) => status === 'fulfilled')).toBe(true);
   });
 
+  test('tells each one who is refused a later time, until places have become free or all have left', async () => {
+    const { ask, endOldest, running } = await measuredModel();
+    const fill = () => Array.from({ length: 4 }, (_, index) => ask(`a${index}`, 1_000));
+    const refusedFor_s = async () => {
+      const [refused] = await Promise.allSettled([ask('a', 1_000)]);
+      return refused?.status === 'rejected' ? refused.reason.retry_after_s : null;
+    };
+    const all = fill();
+    await settled();
+    // Three of the four wait, for two seconds each.
+    expect([await refusedFor_s(), await refusedFor_s()]).toEqual([2, 3]);
+    await endOldest(2_000);
+    all.push(ask('a4', 1_000));
+    await settled();
+    expect(await refusedFor_s()).toBe(3);
+    for (let count = 0; count < 10; count++) await refusedFor_s();
+    while (running.length > 0) await endOldest(2_000);
+    all.push(...fill());
+    await settled();
+    expect(await refusedFor_s()).toBe(2);
+    while (running.length > 0) await endOldest(2_000);
+    await Promise.all(all);
+  });
+
+  test('measures what runs at the same time once', async () => {
+    const { ask, endOldest, running } = model(4);
+    const all = [ask('a0', 400), ask('a1', 400)];
+    await settled();
+    await endOldest(800);
+    await endOldest();
+    all.push(ask('a2', 1_000), ask('a3', 5_000));
+    await settled();
+    // Two milliseconds a token, and then a fifth less: half of what waits takes 4 s.
+    await expect(ask('a4', 10)).rejects.toMatchObject({ retry_after_s: 4 });
+    while (running.length > 0) await endOldest();
+    await Promise.all(all);
+  });
+
   test('counts of others what is read meanwhile: of batches a quarter as much, of anybody no more than waits', async () => {
     const patience = new AbortController().signal;
     const { ask, endOldest, running, setLimit } = await measuredModel();
@@ -252,6 +290,27 @@ test('who leaves while waiting is never begun; who leaves while running frees th
   await endOldest();
   expect(await Promise.all([staying, other])).toEqual(['a5', 'b']);
   expect(running).toEqual([]);
+});
+
+test('who has left before is never begun; what waits behind who leaves begins at once', async () => {
+  const { ask, names, endOldest } = model(100);
+  const gone = new AbortController();
+  const left = Promise.allSettled([ask('a', 10, { signal: AbortSignal.abort(new Error('gone')) })]);
+  await settled();
+  expect(names()).toEqual([]);
+  expect(await left).toMatchObject([{ status: 'rejected', reason: { message: 'gone' } }]);
+  const first = ask('a', 1_000);
+  const leaving = Promise.allSettled([ask('b', 1_000, { signal: gone.signal })]);
+  const large = ask('c', 1_000, { decoder: 'large' });
+  await settled();
+  expect(names()).toEqual(['a']);
+  gone.abort();
+  await leaving;
+  await settled();
+  expect(names()).toEqual(['a', 'c']);
+  await endOldest();
+  await endOldest();
+  expect(await Promise.all([first, large])).toEqual(['a', 'c']);
 });
 
 test('every request is answered, refused, failed or given up exactly once, within the bounds, and none is forgotten', async () => {
