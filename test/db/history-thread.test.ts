@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, rmSync } from 'node:fs';
-import { auditedWholeAt_ms } from '../../db/sqlite/audit.ts';
+import { auditedWholeAt_ms, continueAudit } from '../../db/sqlite/audit.ts';
 import { DatabaseFileGone } from '../../db/sqlite/file-watch.ts';
 import { HistoryThread } from '../../db/sqlite/history-thread.ts';
 import { auditLogEntries, usageDays, usageRecords } from '../../db/sqlite/schema.ts';
+import { SqliteStore } from '../../db/sqlite/sqlite-store.ts';
+import { runHistory } from '../../src/maintenance/run-history.ts';
 import { DAY_MS } from '../../src/time/clock.ts';
+import { PruneRefused } from '../../src/usage/prune-refused.ts';
 import { LedgerSetup, NOW_MS } from '../ledger/support.ts';
 
 const NEXT_MONTH_MS = Date.UTC(2026, 5, 2);
@@ -21,6 +24,18 @@ async function audit(now_ms: number) {
   const report = await thread.run({ now_ms, prune_before_ms: null });
   if (report === null) throw new Error('another run goes on');
   return report.audit;
+}
+
+/** The history as the thread has it. */
+function historyOf(beforeAudit: () => void = () => {}) {
+  return {
+    store: new SqliteStore(setup.db),
+    auditedWholeAt_ms: () => null,
+    continueAudit: (given: { readonly now_ms: number }) => {
+      beforeAudit();
+      return continueAudit(setup.db, given);
+    },
+  };
 }
 
 test('the audit in its own thread sees what is in the file', async () => {
@@ -87,7 +102,19 @@ test('old usage is rolled up after a clean audit, and kept after any other', asy
   expect(setup.db.select().from(usageDays).all()).toMatchObject([{ requests: 1, status: 200 }]);
 });
 
-test('old acts are rolled up whatever the audit finds', async () => {
+test('old usage is kept where a violation comes between the audit and the roll-up', async () => {
+  await setup.charge(await setup.hold('req_1'), 'req_1');
+  let audits = 0;
+  const history = historyOf(() => {
+    audits += 1;
+    if (audits === 2) setup.db.$client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
+  });
+  const task = { now_ms: NEXT_MONTH_MS, prune_before_ms: NEXT_MONTH_MS - 2 * DAY_MS };
+  await expect(runHistory(history, task, () => false)).rejects.toBeInstanceOf(PruneRefused);
+  expect(setup.db.select().from(usageRecords).all()).toHaveLength(1);
+});
+
+test('old acts are rolled up whatever the audit finds, and not once a stop has begun', async () => {
   const { organization_id } = setup.account;
   const act = { action: 'key.create', object_kind: 'key', detail: '{}', created_at_ms: NOW_MS };
   for (let acts = 0; acts < 3; acts += 1)
@@ -98,7 +125,9 @@ test('old acts are rolled up whatever the audit finds', async () => {
   setup.db.$client.run('UPDATE organizations SET credit_micros = credit_micros + 1');
   const task = { now_ms: NEXT_MONTH_MS, prune_before_ms: null };
   expect(await thread.run({ ...task, acts_before_ms: NOW_MS })).toMatchObject({ acts_rolled_up: 0 });
-  expect(await thread.run({ ...task, acts_before_ms: NOW_MS + DAY_MS })).toMatchObject({
+  const old = { ...task, acts_before_ms: NOW_MS + DAY_MS };
+  expect(await runHistory(historyOf(), old, () => true)).toMatchObject({ acts_rolled_up: 0 });
+  expect(await thread.run(old)).toMatchObject({
     audit: { ok: false },
     acts_rolled_up: 2,
   });
