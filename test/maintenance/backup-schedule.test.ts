@@ -266,8 +266,10 @@ function program(script: string): string {
 
 test('the command gets the path of each backup once it is checked, and none of the service\u2019s own variables', async () => {
   const seen = join(root.path, 'seen');
-  const path = program(`test -s "$1" && echo "$1 [$TDS_PADDLE_API_KEY]" >> '${seen}'`);
+  const path = program(`test -s "$1" && echo "$1 [$TDS_PADDLE_API_KEY$PGPASSWORD]" >> '${seen}'`);
+  const { PGPASSWORD: password } = process.env;
   process.env.TDS_PADDLE_API_KEY = 'secret';
+  process.env.PGPASSWORD = 'secret';
   try {
     const one = schedule(new BackupCommand(path));
     for (let count = 0; count < 3; count += 1) {
@@ -276,6 +278,8 @@ test('the command gets the path of each backup once it is checked, and none of t
     }
   } finally {
     delete process.env.TDS_PADDLE_API_KEY;
+    if (password === undefined) delete process.env.PGPASSWORD;
+    else process.env.PGPASSWORD = password;
   }
   const lines = backupFiles().map((name) => `${join(directory, name)} []`);
   expect(lines).toHaveLength(2);
