@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, jest, test } from 'bun:test';
 import {
   existsSync,
   mkdirSync,
@@ -48,17 +48,34 @@ afterEach(() => root.remove());
 
 /** A schedule as a process has it that has just started. */
 function schedule(
-  command: BackupCommand | null = null,
+  command: Pick<BackupCommand, 'run' | 'stop'> | null = null,
   backups: Backups = new SqliteBackups(database, directory, KEPT),
+  every_ms = EVERY_MS,
 ): BackupSchedule {
   return new BackupSchedule({
     backups,
     command,
-    every_ms: EVERY_MS,
+    every_ms,
     clock,
     log: createLog('silent'),
     problems: { report: (problem) => void problems.push(problem), counts: () => ({}) as never },
   });
+}
+
+/** Backups that are not made before the gate is passed, and that no stop ends. */
+function passing(gate: Gate): Backups {
+  const backups = new SqliteBackups(database, directory, KEPT);
+  return {
+    directory,
+    newest: (now_ms) => backups.newest(now_ms),
+    make: async (now_ms) => {
+      await gate.pass();
+      await backups.make(now_ms);
+    },
+    uncopied: (now_ms) => backups.uncopied(now_ms),
+    noteCopied: (path) => backups.noteCopied(path),
+    stop: () => undefined,
+  };
 }
 
 /** The files of the backups, oldest first, without the note of the last one that was copied off. */
@@ -83,6 +100,47 @@ test('a backup is due when the newest is older than it may be, whatever process 
   expect(hours()).toEqual([12, 18, 24]);
   expect(problems).toEqual([]);
 });
+
+test.each([
+  [EVERY_MS, 10],
+  [30_000, 0.5],
+])(
+  'one for every %d ms that fails is tried at the start, and again after %d minutes, until the stop',
+  async (every_ms, minutes) => {
+    let tries = 0;
+    const failing: Backups = {
+      ...passing(new Gate()),
+      newest: () => {
+        tries += 1;
+        throw new Error('the disk is gone');
+      },
+    };
+    const one = schedule(null, failing, every_ms);
+    /** A failed look ends within a few microtasks. */
+    const settled = async () => {
+      for (let count = 0; count < 20; count += 1) await Promise.resolve();
+    };
+    const pass = async (duration_ms: number) => {
+      for (let passed_ms = 0; passed_ms < duration_ms; passed_ms += 30_000) {
+        clock.advance(30_000);
+        jest.advanceTimersByTime(30_000);
+        await settled();
+      }
+      return tries;
+    };
+    jest.useFakeTimers();
+    try {
+      one.start();
+      await settled();
+      expect(await pass(minutes * 60_000 - 30_000)).toBe(1);
+      expect(await pass(30_000)).toBe(2);
+      one.stop();
+      expect(await pass(minutes * 60_000)).toBe(2);
+    } finally {
+      jest.useRealTimers();
+    }
+  },
+);
 
 test('a backup that fails is a problem, takes no old one away, and is tried again', async () => {
   const one = schedule();
@@ -130,39 +188,33 @@ test('no backup is made of a file that took the place of the database, and none 
   ]);
 });
 
-test('a backup that does not end is told when the next one is due, and as long as it lasts', async () => {
-  const gate = new Gate();
-  const backups = new SqliteBackups(database, directory, KEPT);
-  const stuck: Backups = {
-    directory,
-    newest: (now_ms) => backups.newest(now_ms),
-    make: async (now_ms) => {
-      await gate.pass();
-      await backups.make(now_ms);
-    },
-    uncopied: (now_ms) => backups.uncopied(now_ms),
-    noteCopied: (path) => backups.noteCopied(path),
-    stop: () => backups.stop(),
-  };
-  const one = schedule(null, stuck);
-  const under_way = one.look();
-  await gate.reached;
-  const told: number[] = [];
-  for (let hour = 0; hour < 13; hour += 1) {
+test.each([
+  [6, 1, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]],
+  [48, 24, [0, 0, 1, 2, 3]],
+])(
+  'one for every %d hours that does not end is told when the next is due, and then so often, or daily',
+  async (every_h, look_h, expected) => {
+    const gate = new Gate();
+    const one = schedule(null, passing(gate), every_h * HOUR_MS);
+    const under_way = one.look();
+    await gate.reached;
+    const told: number[] = [];
+    for (const _ of expected) {
+      await one.look();
+      told.push(problems.length);
+      clock.advance(look_h * HOUR_MS);
+    }
+    expect(told).toEqual(expected);
+    expect(causesOf(problems[0]?.error)[0]).toMatchObject({
+      message: `A backup in ${directory} does not end, and the next one is due.`,
+    });
+    gate.open();
+    await under_way;
+    clock.advance(every_h * HOUR_MS);
     await one.look();
-    told.push(problems.length);
-    clock.advance(HOUR_MS);
-  }
-  expect(told).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]);
-  expect(causesOf(problems[0]?.error)[0]).toMatchObject({
-    message: `A backup in ${directory} does not end, and the next one is due.`,
-  });
-  gate.open();
-  await under_way;
-  clock.advance(EVERY_MS);
-  await one.look();
-  expect(problems).toHaveLength(2);
-});
+    expect(problems).toHaveLength(expected.at(-1) ?? 0);
+  },
+);
 
 test('a folder of backups that is gone is a state without a backup, and no failure of who asks', () => {
   rmSync(directory, { recursive: true });
@@ -252,6 +304,28 @@ test('a stop gives up the backup that is being written, and leaves nothing of it
   await one.look();
   expect(readdirSync(directory)).toEqual([]);
   expect(problems).toEqual([]);
+});
+
+test('after a stop no other backup begins, and no command with the one that was still made', async () => {
+  const gate = new Gate();
+  const copied: string[] = [];
+  const command = {
+    run: (path: string) => {
+      copied.push(path);
+      return Promise.resolve();
+    },
+    stop: () => undefined,
+  };
+  const one = schedule(command, passing(gate));
+  const looked = one.look();
+  await gate.reached;
+  one.stop();
+  gate.open();
+  await looked;
+  clock.advance(EVERY_MS);
+  await one.look();
+  expect(hours()).toEqual([0]);
+  expect(copied).toEqual([]);
 });
 
 /** The sentence of a problem's line in the log. */
