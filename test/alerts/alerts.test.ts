@@ -366,6 +366,27 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
     expect((await kindsOf(owner())).length).toBe(2);
   });
 
+  test('a look that fails keeps no mail back, and the next finds what limits refused before; two at once are one', async () => {
+    await setTierSettings(context, OPERATOR, organization_id, { minimum_tier: 1 });
+    await changeProject(context, owner(), { project_id, spend_limit_micros: 10 * DOLLAR });
+    await setSpent(9 * DOLLAR);
+    const limit_refusals = new LimitRefusals();
+    limit_refusals.note(project_id, 2 * DOLLAR);
+    const reported: unknown[] = [];
+    const one = new AlertRuns({
+      ...{ store: database.store, now_ms, limit_refusals, mail: keep },
+      problems: { ...noProblemsExpected, report: (problem) => void reported.push(problem) },
+    });
+    const looks = spyOn(database.store, 'snapshot').mockRejectedValueOnce(new Error('away'));
+    await one.run();
+    expect(reported).toMatchObject([{ step: 'alerts', error: { message: 'away' } }]);
+    expect(mails.map(({ kind }) => kind)).toEqual(PAYERS.map(() => 'tier_changed'));
+    await Promise.all([one.run(), one.run()]);
+    expect(looks).toHaveBeenCalledTimes(2);
+    looks.mockRestore();
+    expect(await kindsOf(owner())).toEqual(['spend_limit_reached', 'tier_changed']);
+  });
+
   test('an address that the server refuses keeps no mail from the others', async () => {
     await setTierSettings(context, OPERATOR, organization_id, { minimum_tier: 1 });
     const reported: unknown[] = [];
