@@ -502,6 +502,22 @@ describe('unloading when idle', () => {
   });
 });
 
+test('work that still ends after its client has left counts, because it is charged', async () => {
+  const { lifecycle } = world();
+  const gone = new AbortController();
+  const used = lifecycle.use(
+    'fast',
+    async (_, signal) => {
+      gone.abort(new Error('gone'));
+      await new Promise(setImmediate);
+      return signal.aborted ? 'done' : 'not told';
+    },
+    gone.signal,
+  );
+  expect(await used).toBe('done');
+  await lifecycle.close();
+});
+
 describe('the time until consistent mode is ready', () => {
   const told_s = async (lifecycle: EngineLifecycle): Promise<number> => {
     const error: unknown = await lifecycle.ready('consistent').catch((reason: unknown) => reason);
