@@ -21,11 +21,11 @@ const NEW_PASSWORD = 'another battery staple';
 
 const refusedAs = (code: string) => expect.objectContaining({ code });
 
-/** Ada, who has turned the second factor on. */
-async function withSecondFactor(made: TestSignIn) {
+/** A user, Ada by default, who has turned the second factor on. */
+async function withSecondFactor(made: TestSignIn, email = EMAIL) {
   const { sign_in } = made;
-  await addUser(made);
-  const before = await signedIn(sign_in);
+  await addUser(made, email);
+  const before = await signedIn(sign_in, email);
   const begun = await sign_in.second_factors.begin(visit(before), { password: PASSWORD });
   const { set_cookies } = await sign_in.second_factors.confirm(visit(before), {
     code: appCode(begun.app_url),
@@ -34,8 +34,8 @@ async function withSecondFactor(made: TestSignIn) {
 }
 
 /** The cookies of a sign-in whose password was right, and which waits for its second factor. */
-async function waiting({ sign_in }: TestSignIn): Promise<string> {
-  const step = await sign_in.signIn(visit(), GIVEN);
+async function waiting({ sign_in }: TestSignIn, email = EMAIL): Promise<string> {
+  const step = await sign_in.signIn(visit(), { ...GIVEN, email });
   expect(step.needs_second_factor).toBe(true);
   return cookieOf(step.set_cookies);
 }
@@ -99,6 +99,22 @@ describe('a second factor', () => {
     const both = visit(`${eve}; ${await waiting(made)}`);
     const { set_cookies } = await made.sign_in.finishSignIn(both, { code: appCode(app_url) });
     expect((await sessionOf(made.sign_in, cookieOf(set_cookies))).email).toBe(EMAIL);
+  });
+
+  test('is that of one account, where a request has the cookies of two waiting sign-ins', async () => {
+    await using made = await openTestSignIn();
+    const { sign_in } = made;
+    const eve = { email: 'eve@example.com', ...(await withSecondFactor(made, 'eve@example.com')) };
+    const { app_url } = await withSecondFactor(made);
+    const code = appCode(app_url);
+    await sign_in.finishSignIn(visit(await waiting(made)), { code });
+    const cookies = [await waiting(made), await waiting(made, eve.email)];
+    for (const both of [cookies, cookies.toReversed()]) {
+      // Otherwise the used code would be looked for among those of Eve, and so would the guesses.
+      await expect(sign_in.finishSignIn(visit(both.join('; ')), { code })).rejects.toEqual(
+        refusedAs('wrong_code'),
+      );
+    }
   });
 
   test('begins one session with each code, also where two sign-ins send it at once', async () => {

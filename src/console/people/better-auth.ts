@@ -188,9 +188,10 @@ export async function userAwaitingSecondFactor(
  */
 export async function withoutSession({ $context }: BetterAuth, headers: Headers): Promise<Headers> {
   const { name } = (await $context).createAuthCookie(SECOND_FACTOR_COOKIE);
-  const cookies = (headers.get('cookie') ?? '').split(';').map((cookie) => cookie.trim());
+  // Of several, the one that `userAwaitingSecondFactor` reads: they may be of two accounts.
+  const value = parseCookies(headers.get('cookie') ?? '').get(name);
   const kept = new Headers(headers);
-  kept.set('cookie', cookies.find((cookie) => cookie.startsWith(`${name}=`)) ?? '');
+  kept.set('cookie', value === undefined ? '' : `${name}=${encodeURIComponent(value)}`);
   return kept;
 }
 
