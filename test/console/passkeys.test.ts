@@ -170,6 +170,20 @@ describe('a passkey', () => {
     expect(made.problems).toEqual([]);
   });
 
+  test('is asked for by no cookie of a sign-in that waits for its second factor, which is no failure of ours', async () => {
+    await using made = await openTestSignIn();
+    const { passkeys, second_factors } = made.sign_in;
+    const { cookies, authenticator } = await withPasskey(made);
+    const { app_url } = await second_factors.begin(visit(cookies), { password: PASSWORD });
+    await second_factors.confirm(visit(cookies), { code: appCode(app_url) });
+    const { set_cookies } = await made.sign_in.signIn(visit(), GIVEN);
+    const at = pageOf(cookieOf(set_cookies).replaceAll('two_factor', 'passkey'));
+    const { question } = await asked(made);
+    await expect(passkeys.signIn(at, authenticator.answer(question, PUBLIC_URL))).rejects.toEqual(
+      refusedAs('passkey_ended'),
+    );
+  });
+
   test('of a copied authenticator is refused, because its counter stays behind', async () => {
     await using made = await openTestSignIn();
     const { passkeys } = made.sign_in;

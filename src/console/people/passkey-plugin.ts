@@ -19,7 +19,8 @@ const checks = new AsyncLocalStorage<Check>();
 
 /**
  * Does work that checks the answer of an authenticator. The plugin reports a refusal and a failure of ours alike. A
- * wrong answer rejects with `wrong_passkey`. A failure after a right one rejects as it did.
+ * wrong answer rejects with `wrong_passkey`, and one to no question with `passkey_ended`. A failure after a right answer
+ * rejects as it did.
  */
 export function checked<T>(work: () => Promise<T>): Promise<T> {
   const check: Check = { is_right: false, failure: undefined };
@@ -27,6 +28,8 @@ export function checked<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
+      // Signatures of cookies are for any name: the row of a waiting sign-in is no question, which is JSON.
+      if (error instanceof SyntaxError) throw new SignInError('passkey_ended');
       if (check.failure === undefined) throw error;
       throw check.is_right ? check.failure : new SignInError('wrong_passkey');
     }
