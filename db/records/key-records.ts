@@ -65,7 +65,8 @@ export class SqlKeyRecords implements Omit<KeyRecords, 'hashesSince' | 'writeLas
           after_key_id === null
             ? undefined
             : sql`(${apiKeys.revoked_at_ms}, ${apiKeys.id}) < (SELECT revoked_at_ms, id FROM api_keys
-                WHERE id = ${sql.param(after_key_id, apiKeys.id)})`,
+                WHERE id = ${sql.param(after_key_id, apiKeys.id)} AND project_id IN (SELECT id FROM projects
+                  WHERE organization_id = ${sql.param(organization_id, projects.organization_id)}))`,
         ),
       )
       .orderBy(desc(apiKeys.revoked_at_ms), desc(apiKeys.id))

@@ -190,6 +190,15 @@ describe.each(DATABASES)('keys in $name', ({ open }) => {
       expect(ids(await keys.revokedKeysOf('other', null, 100, MONTH))).toEqual(['foreign']);
     });
 
+    test('go on behind no key of another organization, which would tell if and when that one was revoked', async () => {
+      await add('early', 'late');
+      await keys.revokeKey('early', 9);
+      await keys.revokeKey('late', 11);
+      await keys.insertKey(newKey('foreign', 'q'));
+      await keys.revokeKey('foreign', 10);
+      expect(await keys.revokedKeysOf('org', 'foreign', 100, MONTH)).toEqual([]);
+    });
+
     test('go on behind a revoked key only', async () => {
       await add('active', 'revoked');
       await keys.revokeKey('revoked', 9);
