@@ -273,10 +273,14 @@ describe('a second factor', () => {
     };
     const sign_in = made.reopen({ accounts });
     const noting = { ...made, sign_in };
-    const { cookies, recovery_codes } = await withSecondFactor(noting);
+    const { app_url, cookies, recovery_codes } = await withSecondFactor(noting);
     const [first = ''] = recovery_codes;
     await sign_in.finishSignIn(visit(await waiting(noting)), { code: first });
     await sign_in.second_factors.renewRecoveryCodes(visit(cookies), { password: PASSWORD });
+    // While it is on, a code turns nothing on, and only tells whoever has the session that it is right.
+    await expect(sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) })).rejects.toEqual(
+      refusedAs('second_factor_exists'),
+    );
     await sign_in.second_factors.remove(visit(cookies), { password: PASSWORD });
     expect(acts).toEqual([
       'second_factor.add',

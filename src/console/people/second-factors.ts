@@ -38,12 +38,9 @@ export class SecondFactors {
   constructor(private readonly parts: SecondFactorParts) {}
 
   async statusOf({ user_id }: Pick<SignedIn, 'user_id'>): Promise<SecondFactor> {
-    const { auth } = this.parts;
-    const { internalAdapter } = await auth.$context;
-    const user = await internalAdapter.findUserById(user_id);
-    const is_on = user !== null && 'twoFactorEnabled' in user && user.twoFactorEnabled === true;
+    const is_on = await this.#isOn(user_id);
     if (!is_on) return { is_on, recovery_codes_left: 0 };
-    const { backupCodes } = await auth.api.viewBackupCodes({ body: { userId: user_id } });
+    const { backupCodes } = await this.parts.auth.api.viewBackupCodes({ body: { userId: user_id } });
     return { is_on, recovery_codes_left: backupCodes.length };
   }
 
@@ -65,11 +62,13 @@ export class SecondFactors {
 
   /**
    * Turns the second factor on by a first code of the app. The cookies are those of a new session. Rejects with
-   * `not_signed_in`, `wrong_code`, `second_factor_ended`, `too_many_attempts`.
+   * `not_signed_in`, `wrong_code`, `second_factor_exists`, `second_factor_ended`, `too_many_attempts`.
    */
   async confirm(visit: Visit, { code }: { readonly code: string }): Promise<Cookies> {
     const { auth, attempts, accounts, requireSession } = this.parts;
     const { user_id } = await requireSession(visit);
+    // better-auth would check the code of a factor that is on, for whoever has the session.
+    if (await this.#isOn(user_id)) throw new SignInError('second_factor_exists');
     const given = { body: { code: plain(code) }, headers: headersOf(visit), returnHeaders: true } as const;
     const { headers } = await this.#withNewSession(user_id, async () => {
       const verified = await attempts.guess('second_factor', user_id, () => told(auth.api.verifyTOTP(given)));
@@ -147,6 +146,12 @@ export class SecondFactors {
     if ((await passwordHashOf(user_id)) === hash) return done;
     await (await auth.$context).internalAdapter.deleteUserSessions(user_id);
     throw new SignInError('not_signed_in');
+  }
+
+  async #isOn(user_id: string): Promise<boolean> {
+    const { internalAdapter } = await this.parts.auth.$context;
+    const user = await internalAdapter.findUserById(user_id);
+    return user !== null && 'twoFactorEnabled' in user && user.twoFactorEnabled === true;
   }
 
   /** Returns true if the code began a session of this user in the last two minutes. */
