@@ -72,6 +72,17 @@ test('an address is one, whatever it looks like, and no name adds a header', asy
   await smtp.close();
 });
 
+test('a mail and the password of the server wait for TLS, where the address of the server asks for it', async () => {
+  const smtp = await startSmtpReceiver();
+  const mailer = smtpMailer(`${smtp.url}?requireTLS=true`, 'tds@example.com');
+  await expect(mailer.send(resetMail('ada@example.com', 'https://tds.example.com/x'))).rejects.toMatchObject({
+    name: 'MailNotSent',
+    cause: { code: 'ETLS' },
+  });
+  mailer.close();
+  await smtp.close();
+});
+
 test('without a mail server a mail is printed as a block', async () => {
   const written: string[] = [];
   await printingMailer((text) => written.push(text)).send(

@@ -84,7 +84,8 @@ function converse(socket: Socket, onMail: (mail: ReceivedMail) => void): void {
       } else if (command === 'QUIT') {
         say('221 bye');
         socket.end();
-      } else say('250 ok');
+      } else if (command === 'STAR') say('502 no TLS');
+      else say('250 ok');
     }
   });
 }

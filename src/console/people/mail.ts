@@ -26,8 +26,8 @@ export class MailNotSent extends Error {
 const TIMEOUTS_MS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 30_000 };
 
 /**
- * Returns a mailer for an SMTP server: `smtp://` (STARTTLS where it is offered) or `smtps://`, with user and
- * password.
+ * Returns a mailer for an SMTP server: `smtp://` (STARTTLS where it is offered, or always with
+ * `?requireTLS=true`) or `smtps://`, with user and password.
  */
 export function smtpMailer(url: string, from: string): Mailer {
   const transport = createTransport({ url, ...TIMEOUTS_MS }, { from });
