@@ -110,7 +110,11 @@ async function refusalOf(address: string, response: Response): Promise<UpstreamF
   if (status === 503 && /"model_warming_up"|Loading model/.test(text)) {
     return new UpstreamFailed('loading', `${address} is loading its model.`, retry_after_s);
   }
-  const is_busy = status === 429 || status === 503 || (status === 502 && retry_after_s !== null);
+  if (status === 429) {
+    const meaning = 'A limit of the key or the account that it is asked with is reached.';
+    return new UpstreamFailed('busy', `${message} ${meaning}`, retry_after_s, status);
+  }
+  const is_busy = status === 503 || (status === 502 && retry_after_s !== null);
   if (is_busy) return new UpstreamFailed('busy', message, retry_after_s);
   if (status === 400 || status === 413 || status === 422) return new UpstreamFailed('rejected', message);
   return new UpstreamFailed('refused', message, null, status);

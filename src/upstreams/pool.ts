@@ -380,7 +380,10 @@ export class Pool {
   }
 
   /** Gives the member the rest that it asks for, and returns its length. */
-  #rest(member: Member, { failure, retry_after_s }: UpstreamFailed): number {
+  #rest(member: Member, error: UpstreamFailed): number {
+    const { failure, retry_after_s } = error;
+    // Load goes away by itself; a limit may stay until the operator raises it.
+    if (error.is_limit_reached) this.#options.onProblem(error);
     member.is_loading = failure === 'loading';
     const rest_ms = (retry_after_s ?? (member.is_loading ? LOADING_REST_S : BUSY_REST_S)) * 1_000;
     member.resting_until_ms = this.#options.now_ms() + rest_ms;
@@ -533,9 +536,11 @@ function explained(
       ? `It has no ${call.path}, or no model of the name that it is asked for: see --upstream-model.`
       : status === 501
         ? `It does not answer ${call.path} for its model.`
-        : error.is_token_refused
-          ? tokenAdvice(token_file)
-          : null;
+        : status === 402
+          ? 'The account that it is asked with has no credit there.'
+          : error.is_token_refused
+            ? tokenAdvice(token_file)
+            : null;
   return meaning === null ? error : new UpstreamFailed('refused', `${message} ${meaning}`, null, status);
 }
 

@@ -50,6 +50,11 @@ export class UpstreamFailed extends Error {
     return this.status === 401 || this.status === 403;
   }
 
+  /** True if it answers no more for the key or the account that it is asked with, until a limit's window ends. */
+  get is_limit_reached(): boolean {
+    return this.status === 429;
+  }
+
   /** True if the member is at fault, and not its load or the request. */
   get is_fault(): boolean {
     return this.failure !== 'busy' && this.failure !== 'loading' && this.failure !== 'rejected';

@@ -594,6 +594,7 @@ describe('what a client is told', () => {
       401,
       'It asks for a token: give the file with it by --token-file, or for this server alone by ",token-file=PATH" behind its address.',
     ],
+    [402, 'The account that it is asked with has no credit there.'],
     [404, 'It has no /v1/systemone, or no model of the name that it is asked for: see --upstream-model.'],
     [501, 'It does not answer /v1/systemone for its model.'],
   ])('with what a status of %d means to who adds it', async (status, meaning) => {
@@ -605,6 +606,23 @@ describe('what a client is told', () => {
 });
 
 describe('the log', () => {
+  test('has the limit that a member says is reached, on a request and on a trial, and not that one is busy', async () => {
+    const one = await member();
+    const { ask, failing, problems, time } = world([one]);
+    await ask();
+    one.behaviour = answering(503, '{}', { 'retry-after': '1' });
+    await failing();
+    expect(problems).toEqual([]);
+    time.advance(1_000);
+    one.behaviour = answering(429, '{}', { 'retry-after': '9' });
+    await failing();
+    const message = `${one.address} answered with status 429. A limit of the key or the account that it is asked with is reached.`;
+    expect(problems).toMatchObject([{ code: 'STATUS_429', message }]);
+    const fresh = world([one]);
+    await fresh.failing();
+    expect(fresh.problems).toMatchObject([{ code: 'STATUS_429', message }]);
+  });
+
   test('tells failures of different kinds apart, also where one place in the code finds them', async () => {
     const one = await member();
     const { ask, failing } = world([one]);
