@@ -26,7 +26,9 @@ export async function askModel(
   const time = new ModelTime(services.clock, call.span);
   facts.model_time = time;
   facts.record_tokens_left_out = plan.record_tokens_left_out;
-  const decided = await askPatiently(services, held, 'model', () => askOnce(services, held, plan, time));
+  const decided = await askPatiently(services, held, 'model', () =>
+    askOnce(services, held, plan, facts, time),
+  );
   time.end(decided instanceof DecisionRefusal ? decided : null);
   return decided instanceof DecisionRefusal ? decided : { ...decided, latency_ms: time.latency_ms };
 }
@@ -56,6 +58,7 @@ async function askOnce(
   { model_time }: DecisionServices,
   { request, caller, call, served }: HeldRequest,
   plan: DecisionPlan,
+  facts: OutcomeFacts,
   time: ModelTime,
 ): Promise<Omit<Decided, 'latency_ms'>> {
   const scope = caller.organization_id;
@@ -78,6 +81,8 @@ async function askOnce(
     return slot.run(scheduled, begin, given_up).finally(() => end());
   };
   const answer = await served.answer(plan, { scope, signal: deadline.signal, schedulePlan, evaluation_ms });
+  if (answer.record_tokens_left_out !== undefined)
+    facts.record_tokens_left_out = answer.record_tokens_left_out;
   return { answers: answersOf(request, answer.scores), input_tokens: answer.input_tokens };
 }
 

@@ -1,4 +1,5 @@
 import { DEFAULT_MODEL } from '../catalog/catalog.ts';
+import { LEFT_OUT_HEADER } from '../contract/left-out-header.ts';
 import { microsOf } from '../contract/money.ts';
 import type { DecisionCall, DecisionOutcome } from '../decisions/call.ts';
 import { decide } from '../decisions/decide.ts';
@@ -325,11 +326,6 @@ export function encodingHeaders({ code }: Pick<Refusal, 'code'>): Readonly<Recor
 
 /** The header with the fields of a request that nothing read. An addition to the specification. */
 const IGNORED_FIELDS_HEADER = 'tds-ignored-fields';
-/**
- * The header with the tokens in the middle of the record that a question did not see. An addition to the
- * specification.
- */
-const LEFT_OUT_HEADER = 'tds-record-tokens-left-out';
 
 /**
  * Returns the headers of an outcome. One with a hold reached the model, and has all (contract: response headers). A

@@ -34,6 +34,8 @@ export interface ModelAnswer {
   readonly scores: readonly (readonly number[])[];
   /** The tokens that were read and are billed, at most the plan's. */
   readonly input_tokens: number;
+  /** The tokens of the record that an upstream says it did not read; absent where the plan knows. */
+  readonly record_tokens_left_out?: number;
 }
 
 /** The options of an answer. */

@@ -1,4 +1,5 @@
 import type { DecisionInput, DecisionPlan } from '../../native/engine.ts';
+import { LEFT_OUT_HEADER } from '../contract/left-out-header.ts';
 import { writeJson } from '../json/write-json.ts';
 import { healthProbeInput } from '../served-models/health-probe.ts';
 import type { Asking, PoolAccess, SourcedAnswer } from './asking.ts';
@@ -6,7 +7,7 @@ import { estimateTokens, type TokenEstimate } from './estimate.ts';
 import type { PoolCall, Trial } from './pool.ts';
 import { combinedScores, type Reading, readingsOf } from './readings.ts';
 import { factsNamed } from './server-facts.ts';
-import { DECISION_PATH, readAnswer, requestBody, type SystemOneAnswer } from './systemone.ts';
+import { DECISION_PATH, readAnswer, readLeftOut, requestBody, type SystemOneAnswer } from './systemone.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
 
 /** The facts about a model that its calls need. */
@@ -16,6 +17,9 @@ export interface DecisionAskingOptions {
   readonly context_tokens: number;
   readonly onProblem: (error: unknown) => void;
 }
+
+/** An answer with the tokens of the record that the server says it did not read. */
+type DecidedAnswer = SystemOneAnswer & { readonly record_tokens_left_out: number };
 
 /** The protocol `systemone`: the servers decide, and make their own plans. */
 export class DecisionAsking implements Asking {
@@ -55,6 +59,7 @@ export class DecisionAsking implements Asking {
         answered.map(({ answer }) => answer.scores),
       ),
       input_tokens: answered.reduce((sum, { input_tokens }) => sum + input_tokens, 0),
+      record_tokens_left_out: Math.max(...answered.map(({ answer }) => answer.record_tokens_left_out)),
       sources: answered.map(({ answer, facts }) => ({
         facts: facts === null ? null : factsNamed(facts, answer.model),
         of_answer: '',
@@ -75,7 +80,7 @@ export class DecisionAsking implements Asking {
   #call(
     state: string,
     { questions }: Reading,
-  ): { readonly call: PoolCall<SystemOneAnswer>; readonly estimate: TokenEstimate } {
+  ): { readonly call: PoolCall<DecidedAnswer>; readonly estimate: TokenEstimate } {
     const estimate = this.#estimate(Buffer.byteLength(state), questions);
     return {
       estimate,
@@ -83,7 +88,10 @@ export class DecisionAsking implements Asking {
         tokens: estimate.likely,
         path: DECISION_PATH,
         body: () => requestBody(state, questions, this.options.model),
-        read: (text) => readAnswer(text, questions),
+        read: ({ text, headers }) => ({
+          ...readAnswer(text, questions),
+          record_tokens_left_out: readLeftOut(headers.get(LEFT_OUT_HEADER)),
+        }),
       },
     };
   }

@@ -37,11 +37,14 @@ export interface HttpCall {
   readonly signal: AbortSignal;
 }
 
+/** An upstream's 200. */
+export type UpstreamResponse = Pick<Response, 'headers'> & { readonly text: string };
+
 /**
- * Returns the text of an upstream's 200. Rejects with the signal's reason, and otherwise with
+ * Returns an upstream's 200. Rejects with the signal's reason, and otherwise with
  * `UpstreamFailed`. A redirect is a failure, because the record may only go to the given address.
  */
-export async function callUpstream(call: HttpCall): Promise<string> {
+export async function callUpstream(call: HttpCall): Promise<UpstreamResponse> {
   const { address, signal } = call;
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), call.timeout_ms);
@@ -53,7 +56,8 @@ export async function callUpstream(call: HttpCall): Promise<string> {
     const response = await send(call, body, given_up);
     if (!response.ok) throw await refusalOf(address, response);
     has_begun = true;
-    return await textOf(response, address, longestAnswer(body));
+    const text = await textOf(response, address, longestAnswer(body));
+    return { headers: response.headers, text };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     if (error instanceof UpstreamFailed) throw error;

@@ -12,7 +12,7 @@ import { unlessAborted } from '../time/pause.ts';
 import type { Schedule } from '../time/schedule.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { CredentialFiles, type Credentials } from './credentials.ts';
-import { callUpstream, type HttpCall } from './http-call.ts';
+import { callUpstream, type HttpCall, type UpstreamResponse } from './http-call.ts';
 import { NO_FACTS, type ServerFacts, serverFacts } from './server-facts.ts';
 import { MODELS_PATH } from './systemone.ts';
 import { UpstreamFailed } from './upstream-failed.ts';
@@ -26,7 +26,7 @@ export interface PoolCall<Answer> {
   /** Returns the body when it is sent: waiting calls of a request share one copy of the record. */
   readonly body: () => string;
   /** Parses the answer. Throws `WrongAnswer`. */
-  readonly read: (text: string) => Answer;
+  readonly read: (response: UpstreamResponse) => Answer;
 }
 
 /** A member's answer, with the member. */
@@ -499,7 +499,7 @@ export class Pool {
   async #listModels({ address, credentials }: Member): Promise<ServerFacts> {
     const { signal } = this.#closed;
     try {
-      const list = await callUpstream({
+      const { text } = await callUpstream({
         address,
         path: MODELS_PATH,
         body: null,
@@ -509,7 +509,7 @@ export class Pool {
         timeout_ms: CHECK_TIMEOUT_MS,
         signal,
       });
-      return serverFacts(list, this.#settings.model);
+      return serverFacts(text, this.#settings.model);
     } catch (error) {
       if (error instanceof UpstreamFailed && NO_LIST.includes(error.status)) return NO_FACTS;
       throw error;

@@ -66,6 +66,11 @@ export function readAnswer(text: string, questions: readonly Question[]): System
   };
 }
 
+/** Returns the number of the header about tokens left out of the record: 0 where there is none. */
+export function readLeftOut(header: string | null): number {
+  return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : 0;
+}
+
 function tokensOf(usage: JsonValue | undefined): number | null {
   const tokens = isJsonObject(usage) ? usage.get('input_tokens') : undefined;
   return typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens > 0 ? tokens : null;

@@ -201,7 +201,7 @@ export class TokenAsking implements Asking {
       tokens,
       path: protocol.path,
       body: () => protocol.body(makeQuestion()),
-      read: (text) => protocol.read(text, makeQuestion()),
+      read: ({ text }) => protocol.read(text, makeQuestion()),
     };
   }
 }

@@ -175,15 +175,15 @@ export class UpstreamModel implements UpstreamAnswerer {
     };
     try {
       const answer = await this.#asking.answer(plan, pool);
-      const { scores, input_tokens } = answer;
-      return { scores, input_tokens, fingerprint: this.#fingerprintOf(answer) };
+      const { sources, ...given } = answer;
+      return { ...given, fingerprint: this.#fingerprintOf(sources) };
     } catch (error) {
       await Promise.allSettled(running);
       throw told(error);
     }
   }
 
-  #fingerprintOf({ sources }: SourcedAnswer): string | null {
+  #fingerprintOf(sources: SourcedAnswer['sources']): string | null {
     const [first, ...others] = new Set(sources.map((source) => this.#fingerprintOfSource(source)));
     return others.length === 0 ? (first ?? null) : null;
   }
@@ -259,7 +259,7 @@ function told(error: unknown): unknown {
   switch (failure) {
     case 'rejected':
       return new PlanRejected(
-        'The model does not take this request: it may be too long, or have too many options.',
+        'The model does not take this request: it may be too long, or have too many questions or options.',
         null,
       );
     case 'busy':

@@ -33,6 +33,7 @@ import {
   ManualTime,
   TestMember,
   until,
+  YES,
 } from './support.ts';
 
 setDefaultTimeout(2 * MODEL_TEST_TIMEOUT_MS);
@@ -251,6 +252,24 @@ describe('a request through upstreams', () => {
     // No other question of a request changes an answer.
     const single = await through(account.key, { ...request, questions: { team } });
     expect(single.answers.team).toEqual(together.answers.team);
+  });
+
+  test('says how much of the record upstreams did not read: the most of its calls, and nothing where they say nothing', async () => {
+    const account = await addUnlimited(front);
+    const noul = { type: 'noul', instructions: 'Is it late?' };
+    const request = { model: MODEL, mode: 'consistent', state: 'late', questions: { a: noul, b: noul } };
+    const leftOut = async () => {
+      const response = await post(front, account.key, request);
+      expect(response.status).toBe(200);
+      return response.headers.get('tds-record-tokens-left-out');
+    };
+    expect(await leftOut()).toBeNull();
+    const unread = ['912', '5'].values();
+    for (const member of members) {
+      member.behaviour = (...received) =>
+        answering(200, YES, { 'tds-record-tokens-left-out': unread.next().value ?? '0' })(...received);
+    }
+    expect(await leftOut()).toBe('912');
   });
 
   test('sends the upstream no id of the client, and no model where the pool names none', async () => {
