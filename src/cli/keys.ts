@@ -15,7 +15,7 @@ import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, type ListOptions, listCommand, withData } from './command.ts';
 import { actorOf, keyId, organizationId, projectId } from './lookup.ts';
 import { formatLimit, formatTime, jsonText, printJson, printLine, printRows, writeSecret } from './output.ts';
-import { askToForgetKeys } from './reload-socket.ts';
+import { askToForgetKeys, whenRefused } from './reload-socket.ts';
 import {
   dollars,
   dollarsOrNone,
@@ -162,7 +162,7 @@ function registerRevocation(parent: Command): void {
         return;
       }
       printLine(`${revoked.id} is revoked since ${formatTime(revoked.revoked_at_ms)}.`);
-      printLine(whenRefused(options.data, is_refused));
+      printLine(whenRefused('it', options.data, is_refused));
     });
 }
 
@@ -246,7 +246,7 @@ function registerRotation(parent: Command): void {
       const is_refused = await askToForgetKeys(options.data);
       if (options.json) return;
       if (replaced.expires_at_ms !== null) printLine(expiryLine(replaced.id, replaced.expires_at_ms));
-      else printLine(`${replaced.id} is revoked. ${whenRefused(options.data, is_refused)}`);
+      else printLine(`${replaced.id} is revoked. ${whenRefused('it', options.data, is_refused)}`);
     });
 }
 
@@ -265,10 +265,4 @@ function limitLine(id: string, monthly_limit_micros: number | null): string {
 
 function expiryLine(id: string, expires_at_ms: number): string {
   return `${id} works until ${formatTime(expires_at_ms)}.`;
-}
-
-function whenRefused(data: string, is_refused: boolean): string {
-  return is_refused
-    ? `The service on ${data} refuses it from now on; other nodes do within 60 seconds.`
-    : `No service was reached on ${data}; those elsewhere refuse it within 60 seconds.`;
 }

@@ -66,8 +66,8 @@ export function printTable(
 
 /**
  * Prints a list: with `json` as one document of what `document` makes of each row, else as a table. `columns` has
- * its headings and their cells; `empty` is printed when there is no row. Standard error says so
- * when `limit` leaves rows out.
+ * its headings and their cells; `empty` is printed when there is no row. A line on standard error tells of the rows that
+ * `limit` left out.
  */
 export function printRows<Row>(
   { json, limit }: { readonly json?: true; readonly limit?: number },

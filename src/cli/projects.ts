@@ -5,7 +5,7 @@ import { formatDollars } from '../contract/money.ts';
 import { type JsonOptions, jsonCommand, type ListOptions, listCommand, withData } from './command.ts';
 import { organizationId, projectId } from './lookup.ts';
 import { formatLimit, formatTime, printJson, printLine, printRows } from './output.ts';
-import { askToForgetKeys } from './reload-socket.ts';
+import { askToForgetKeys, whenRefused } from './reload-socket.ts';
 import { dollarsOrNone, type NONE, nullIfNone } from './values.ts';
 
 /** Adds `tds project …`. */
@@ -113,8 +113,12 @@ function registerArchive(parent: Command): void {
       const project = await withData(options, async (context) =>
         archiveProject(context, OPERATOR, await projectId(context, text)),
       );
-      await askToForgetKeys(options.data);
-      if (options.json) printJson(project);
-      else printLine(`${project.name} is archived and its keys are revoked.`);
+      const is_asked = await askToForgetKeys(options.data);
+      if (options.json) {
+        printJson(project);
+        return;
+      }
+      printLine(`${project.name} is archived and its keys are revoked.`);
+      printLine(whenRefused('them', options.data, is_asked));
     });
 }

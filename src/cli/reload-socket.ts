@@ -150,6 +150,13 @@ export async function askToForgetKeys(data: string): Promise<boolean> {
   return (await ask(data, KEYS_CHANGED, Reply)) !== undefined;
 }
 
+/** Returns the sentence on when a revoked key, or several, are refused, by the result of `askToForgetKeys`. */
+export function whenRefused(keys: 'it' | 'them', data: string, is_asked: boolean): string {
+  return is_asked
+    ? `The service on ${data} refuses ${keys} from now on; other nodes do within 60 seconds.`
+    : `No service was reached on ${data}; those elsewhere refuse ${keys} within 60 seconds.`;
+}
+
 /** Asks the server on the data directory how its models stand. Returns null where none listens or it cannot be asked. */
 export async function askForModelStates(data: string): Promise<readonly ServedModelState[] | null> {
   return (await ask(data, MODEL_STATES, States))?.states ?? null;

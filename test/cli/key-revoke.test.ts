@@ -83,7 +83,10 @@ test('limits of an organization that are changed, and the keys of a project that
   const service = { fetch: (path: string, init?: RequestInit) => fetch(`${server.address}${path}`, init) };
   const refused = await post(service, key, { ...SMALL_REQUEST, questions: ALL_TYPES });
   expect(await refused.json()).toMatchObject({ error: { code: 'too_many_questions' } });
-  await commandJson(['project', 'archive', 'Growth', '--data', data]);
+  const { stdout } = await command(['project', 'archive', 'Growth', '--data', data]);
+  expect(stdout).toContain(
+    `The service on ${data} refuses them from now on; other nodes do within 60 seconds.\n`,
+  );
   expect(await statusOf(key)).toBe(401);
 });
 
