@@ -115,7 +115,8 @@ async function refusalOf(address: string, response: Response): Promise<UpstreamF
     return new UpstreamFailed('loading', `${address} is loading its model.`, retry_after_s);
   }
   if (status === 429) {
-    const meaning = 'A limit of the key or the account that it is asked with is reached.';
+    const meaning =
+      'It limits requests: a limit of the key or account that it is asked with may be reached, or it is overloaded.';
     return new UpstreamFailed('busy', `${message} ${meaning}`, retry_after_s, status);
   }
   const is_busy = status === 503 || (status === 502 && retry_after_s !== null);

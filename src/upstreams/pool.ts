@@ -8,6 +8,7 @@ import {
   type ObservedUpstream,
 } from '../served-models/model-answerer.ts';
 import { UPSTREAM_WEIGHT, type UpstreamPool } from '../store/catalog-records.ts';
+import { HOUR_MS } from '../time/clock.ts';
 import { unlessAborted } from '../time/pause.ts';
 import type { Schedule } from '../time/schedule.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
@@ -85,6 +86,8 @@ interface Member extends AskedMember {
   resting_until_ms: number;
   /** True if it rests because it loads its model. */
   is_loading: boolean;
+  /** The time of the last report that its limit may be reached. */
+  limit_reported_at_ms: number;
   /** The running trial, which resolves with true if it succeeds; null for none. */
   trial: Promise<boolean> | null;
   /** True from a failed trial to one that succeeds. */
@@ -114,6 +117,8 @@ const BUSY_REST_S = 1;
 const LOADING_REST_S = 2;
 /** The rest of a member for which no trial could be made, because retrying costs nothing. */
 const UNTRIED_REST_MS = 1_000;
+/** A lasting limit meets every call in flight, and the first one after each rest. */
+const LIMIT_REPORT_INTERVAL_MS = HOUR_MS;
 /** Stands for the end of the rest of a member that asked for none. */
 const NO_REST_MS = Number.NEGATIVE_INFINITY;
 const NO_CREDENTIALS: Credentials = { token: null, certificates: null };
@@ -153,6 +158,7 @@ export class Pool {
       is_draining: settings.draining.includes(address),
       resting_until_ms: NO_REST_MS,
       is_loading: false,
+      limit_reported_at_ms: Number.NEGATIVE_INFINITY,
       trial: null,
       has_failed_trial: false,
       checked_at_ms: Number.NEGATIVE_INFINITY,
@@ -379,14 +385,21 @@ export class Pool {
     this.#tryOut(member);
   }
 
-  /** Gives the member the rest that it asks for, and returns its length. */
+  /**
+   * Gives the member the rest that it asks for, and returns its length. Reports a limit that may be reached, at
+   * most once an hour for each member.
+   */
   #rest(member: Member, error: UpstreamFailed): number {
     const { failure, retry_after_s } = error;
+    const now_ms = this.#options.now_ms();
     // Load goes away by itself; a limit may stay until the operator raises it.
-    if (error.is_limit_reached) this.#options.onProblem(error);
+    if (error.is_limit_reached && now_ms - member.limit_reported_at_ms >= LIMIT_REPORT_INTERVAL_MS) {
+      member.limit_reported_at_ms = now_ms;
+      this.#options.onProblem(error);
+    }
     member.is_loading = failure === 'loading';
     const rest_ms = (retry_after_s ?? (member.is_loading ? LOADING_REST_S : BUSY_REST_S)) * 1_000;
-    member.resting_until_ms = this.#options.now_ms() + rest_ms;
+    member.resting_until_ms = now_ms + rest_ms;
     return rest_ms;
   }
 

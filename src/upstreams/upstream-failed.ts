@@ -50,7 +50,7 @@ export class UpstreamFailed extends Error {
     return this.status === 401 || this.status === 403;
   }
 
-  /** True if it answers no more for the key or the account that it is asked with, until a limit's window ends. */
+  /** True if it may answer no more for the key or account that it is asked with, until a limit's window ends. */
   get is_limit_reached(): boolean {
     return this.status === 429;
   }

@@ -606,7 +606,7 @@ describe('what a client is told', () => {
 });
 
 describe('the log', () => {
-  test('has the limit that a member says is reached, on a request and on a trial, and not that one is busy', async () => {
+  test('has the limit that a member may have reached, on a request and on a trial, and not that one is busy', async () => {
     const one = await member();
     const { ask, failing, problems, time } = world([one]);
     await ask();
@@ -616,11 +616,55 @@ describe('the log', () => {
     time.advance(1_000);
     one.behaviour = answering(429, '{}', { 'retry-after': '9' });
     await failing();
-    const message = `${one.address} answered with status 429. A limit of the key or the account that it is asked with is reached.`;
+    const message = `${one.address} answered with status 429. It limits requests: a limit of the key or account that it is asked with may be reached, or it is overloaded.`;
     expect(problems).toMatchObject([{ code: 'STATUS_429', message }]);
     const fresh = world([one]);
     await fresh.failing();
     expect(fresh.problems).toMatchObject([{ code: 'STATUS_429', message }]);
+  });
+
+  test('has a limit once an hour for each member, however many calls meet it', async () => {
+    const members = [await member(), await member()];
+    const { ask, failing, problems, time } = world(members);
+    await untilAllAsked(ask, members);
+    const limited = answering(429, '{}');
+    const held: (() => void)[] = [];
+    for (const each of members) {
+      each.behaviour = (...request) => {
+        held.push(() => void limited(...request));
+      };
+    }
+    const failures = Array.from({ length: 6 }, failing);
+    await until(() => held.length === failures.length);
+    for (const each of members) each.behaviour = limited;
+    for (const end of held) end();
+    await Promise.all(failures);
+    expect(problems).toHaveLength(2);
+    expect(new Set(problems.map(String)).size).toBe(2);
+    const before = members.reduce((sum, each) => sum + asked(each), 0);
+    time.advance(1_000);
+    await failing();
+    expect(members.reduce((sum, each) => sum + asked(each), 0)).toBe(before + 2);
+    expect(problems).toHaveLength(2);
+    time.advance(3_600_000);
+    await failing();
+    expect(problems).toHaveLength(4);
+  });
+
+  test('has the limit that a member’s list of models meets, once', async () => {
+    const one = await member();
+    let lists = 0;
+    const { ask, problems, time } = world([one]);
+    await ask();
+    one.onList = (...request) => {
+      lists += 1;
+      return answering(429, '{}')(...request);
+    };
+    await until(
+      () => lists >= 3 && problems.length > 0,
+      () => time.advance(1_000),
+    );
+    expect(problems).toMatchObject([{ code: 'STATUS_429' }]);
   });
 
   test('tells failures of different kinds apart, also where one place in the code finds them', async () => {
