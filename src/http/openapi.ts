@@ -37,7 +37,7 @@ const RATE = {
   'service-processing-ms': header('Total platform time in milliseconds.'),
   ...IGNORED_FIELDS,
   'tds-record-tokens-left-out': header(
-    'How many tokens of the middle of the record the question with the least room does not see. Absent where all see all of it. An addition to the specification.',
+    'How many tokens of the middle of the record the question with the least room does not see. Absent where all see all of it, or an upstream does not say. An addition to the specification.',
   ),
 };
 

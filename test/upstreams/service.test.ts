@@ -257,14 +257,15 @@ describe('a request through upstreams', () => {
   test('says how much of the record upstreams did not read: the most of its calls, and nothing where they say nothing', async () => {
     const account = await addUnlimited(front);
     const noul = { type: 'noul', instructions: 'Is it late?' };
-    const request = { model: MODEL, mode: 'consistent', state: 'late', questions: { a: noul, b: noul } };
+    const questions = { a: noul, b: noul, c: noul };
+    const request = { model: MODEL, mode: 'consistent', state: 'late', questions };
     const leftOut = async () => {
       const response = await post(front, account.key, request);
       expect(response.status).toBe(200);
       return response.headers.get('tds-record-tokens-left-out');
     };
     expect(await leftOut()).toBeNull();
-    const unread = ['912', '5'].values();
+    const unread = ['5', '912', '7'].values();
     for (const member of members) {
       member.behaviour = (...received) =>
         answering(200, YES, { 'tds-record-tokens-left-out': unread.next().value ?? '0' })(...received);
