@@ -27,7 +27,7 @@ export function SearchedTable<Row>({
   const [search, setSearch] = useState('');
   return (
     <>
-      {(rows?.length ?? 0) >= SEARCHED_MIN && (
+      {((rows?.length ?? 0) >= SEARCHED_MIN || search !== '') && (
         <div class="list-search">
           <TextField
             label={`Search ${plural}`}

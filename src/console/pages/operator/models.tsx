@@ -90,7 +90,7 @@ export default function Models() {
               is_at_end: true,
               cell: ({ input_price_micros_per_million_tokens: price_micros }) =>
                 price_micros === null ? <span class="muted">None</span> : formatMoney(price_micros),
-              sortBy: ({ input_price_micros_per_million_tokens: price_micros }) => price_micros ?? 0,
+              sortBy: ({ input_price_micros_per_million_tokens: price_micros }) => price_micros ?? -1,
             },
             {
               ...ACTIONS,
