@@ -178,10 +178,13 @@ describe('a passkey', () => {
     await second_factors.confirm(visit(cookies), { code: appCode(app_url) });
     const { set_cookies } = await made.sign_in.signIn(visit(), GIVEN);
     const at = pageOf(cookieOf(set_cookies).replaceAll('two_factor', 'passkey'));
-    const { question } = await asked(made);
+    const { question, at: asking } = await asked(made);
+    const nameIn = ({ headers }: Visit) => headers.get('cookie')?.split('=')[0];
+    expect(nameIn(at)).toBe(nameIn(asking));
     await expect(passkeys.signIn(at, authenticator.answer(question, PUBLIC_URL))).rejects.toEqual(
       refusedAs('passkey_ended'),
     );
+    expect(made.problems).toEqual([]);
   });
 
   test('of a copied authenticator is refused, because its counter stays behind', async () => {

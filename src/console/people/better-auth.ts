@@ -188,7 +188,7 @@ export async function userAwaitingSecondFactor(
  */
 export async function withoutSession({ $context }: BetterAuth, headers: Headers): Promise<Headers> {
   const { name } = (await $context).createAuthCookie(SECOND_FACTOR_COOKIE);
-  // Of several, the one that `userAwaitingSecondFactor` reads: they may be of two accounts.
+  // A request may have cookies of two accounts. This must be the one that `userAwaitingSecondFactor` reads.
   const value = parseCookies(headers.get('cookie') ?? '').get(name);
   const kept = new Headers(headers);
   kept.set('cookie', value === undefined ? '' : `${name}=${encodeURIComponent(value)}`);

@@ -28,10 +28,12 @@ export function checked<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      // Signatures of cookies are for any name: the row of a waiting sign-in is no question, which is JSON.
-      if (error instanceof SyntaxError) throw new SignInError('passkey_ended');
-      if (check.failure === undefined) throw error;
-      throw check.is_right ? check.failure : new SignInError('wrong_passkey');
+      if (check.failure !== undefined) {
+        throw check.is_right ? check.failure : new SignInError('wrong_passkey');
+      }
+      // A cookie's signature holds for any name, so this may be the row of a waiting sign-in. Only the row of a question
+      // is JSON.
+      throw error instanceof SyntaxError && !check.is_right ? new SignInError('passkey_ended') : error;
     }
   });
 }
