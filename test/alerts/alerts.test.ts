@@ -377,13 +377,12 @@ describe.each(DATABASES)('alerts, $name', ({ open }) => {
       ...{ store: database.store, now_ms, limit_refusals, mail: keep },
       problems: { ...noProblemsExpected, report: (problem) => void reported.push(problem) },
     });
-    const looks = spyOn(database.store, 'snapshot').mockRejectedValueOnce(new Error('away'));
+    using looks = spyOn(database.store, 'snapshot').mockRejectedValueOnce(new Error('away'));
     await one.run();
     expect(reported).toMatchObject([{ step: 'alerts', error: { message: 'away' } }]);
     expect(mails.map(({ kind }) => kind)).toEqual(PAYERS.map(() => 'tier_changed'));
     await Promise.all([one.run(), one.run()]);
     expect(looks).toHaveBeenCalledTimes(2);
-    looks.mockRestore();
     expect(await kindsOf(owner())).toEqual(['spend_limit_reached', 'tier_changed']);
   });
 

@@ -74,11 +74,14 @@ test('an address is one, whatever it looks like, and no name adds a header', asy
 
 test('a mail and the password of the server wait for TLS, where the address of the server asks for it', async () => {
   const smtp = await startSmtpReceiver();
-  const mailer = smtpMailer(`${smtp.url}?requireTLS=true`, 'tds@example.com');
+  const mailer = smtpMailer(`${smtp.url.replace('//', '//ada:secret@')}?requireTLS=true`, 'tds@example.com');
   await expect(mailer.send(resetMail('ada@example.com', 'https://tds.example.com/x'))).rejects.toMatchObject({
     name: 'MailNotSent',
     cause: { code: 'ETLS' },
   });
+  expect(smtp.commands).toContain('STARTTLS');
+  expect(smtp.commands.filter((line) => /^(AUTH|MAIL)/i.test(line))).toEqual([]);
+  expect(smtp.received).toEqual([]);
   mailer.close();
   await smtp.close();
 });

@@ -103,9 +103,15 @@ describe('a second factor', () => {
 
   test('is that of one account, where a request has the cookies of two waiting sign-ins', async () => {
     await using made = await openTestSignIn();
-    const { sign_in } = made;
+    const noted: string[][] = [];
+    const sign_in = made.reopen({
+      accounts: {
+        ...made.parts.accounts,
+        noteSecondFactor: (...entry) => Promise.resolve(void noted.push(entry)),
+      },
+    });
     const eve = { email: 'eve@example.com', ...(await withSecondFactor(made, 'eve@example.com')) };
-    const { app_url } = await withSecondFactor(made);
+    const { app_url, recovery_codes } = await withSecondFactor(made);
     const code = appCode(app_url);
     await sign_in.finishSignIn(visit(await waiting(made)), { code });
     const cookies = [await waiting(made), await waiting(made, eve.email)];
@@ -115,6 +121,13 @@ describe('a second factor', () => {
         refusedAs('wrong_code'),
       );
     }
+    // The last one counts, here that of Ada.
+    const [recovery_code = ''] = recovery_codes;
+    const both = visit(cookies.toReversed().join('; '));
+    const { set_cookies } = await sign_in.finishSignIn(both, { code: recovery_code });
+    const { email, user_id } = await sessionOf(sign_in, cookieOf(set_cookies));
+    expect(email).toBe(EMAIL);
+    expect(noted).toEqual([[user_id, 'second_factor.recover']]);
   });
 
   test('begins one session with each code, also where two sign-ins send it at once', async () => {
@@ -277,7 +290,7 @@ describe('a second factor', () => {
     const [first = ''] = recovery_codes;
     await sign_in.finishSignIn(visit(await waiting(noting)), { code: first });
     await sign_in.second_factors.renewRecoveryCodes(visit(cookies), { password: PASSWORD });
-    // While it is on, a code turns nothing on, and only tells whoever has the session that it is right.
+    // A code turns nothing on while the factor is on. It would only tell whoever has the session that it is right.
     await expect(sign_in.second_factors.confirm(visit(cookies), { code: appCode(app_url) })).rejects.toEqual(
       refusedAs('second_factor_exists'),
     );

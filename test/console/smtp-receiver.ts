@@ -13,6 +13,8 @@ export interface ReceivedMail {
 export interface SmtpReceiver {
   readonly url: string;
   readonly received: readonly ReceivedMail[];
+  /** The command lines of all its clients. */
+  readonly commands: readonly string[];
   /** The next mail that was not asked for yet. */
   next(): Promise<ReceivedMail>;
   close(): Promise<void>;
@@ -23,10 +25,11 @@ const ADDRESS = /<([^>]*)>/;
 /** Starts a receiver on a free port of this machine. */
 export async function startSmtpReceiver(): Promise<SmtpReceiver> {
   const received: ReceivedMail[] = [];
+  const commands: string[] = [];
   const waiting: ((mail: ReceivedMail) => void)[] = [];
   let taken = 0;
   const server = createServer((socket) =>
-    converse(socket, (mail) => {
+    converse(socket, commands, (mail) => {
       received.push(mail);
       const wants = waiting.shift();
       if (wants === undefined) return;
@@ -42,6 +45,7 @@ export async function startSmtpReceiver(): Promise<SmtpReceiver> {
   return {
     url: `smtp://127.0.0.1:${address.port}`,
     received,
+    commands,
     next() {
       const mail = received[taken];
       if (mail === undefined) return new Promise((give) => waiting.push(give));
@@ -52,7 +56,7 @@ export async function startSmtpReceiver(): Promise<SmtpReceiver> {
   };
 }
 
-function converse(socket: Socket, onMail: (mail: ReceivedMail) => void): void {
+function converse(socket: Socket, commands: string[], onMail: (mail: ReceivedMail) => void): void {
   const say = (line: string) => socket.write(`${line}\r\n`);
   let unread = '';
   let from = '';
@@ -75,6 +79,7 @@ function converse(socket: Socket, onMail: (mail: ReceivedMail) => void): void {
         to = [];
         continue;
       }
+      commands.push(part);
       const command = part.slice(0, 4).toUpperCase();
       if (command === 'MAIL') from = ADDRESS.exec(part)?.[1] ?? '';
       if (command === 'RCPT') to.push(ADDRESS.exec(part)?.[1] ?? '');
@@ -85,6 +90,8 @@ function converse(socket: Socket, onMail: (mail: ReceivedMail) => void): void {
         say('221 bye');
         socket.end();
       } else if (command === 'STAR') say('502 no TLS');
+      else if (command === 'EHLO') say('250-test\r\n250 AUTH PLAIN');
+      else if (command === 'AUTH') say('235 ok');
       else say('250 ok');
     }
   });

@@ -342,9 +342,9 @@ test('the command gets the path of each backup once it is checked, and none of t
   const seen = join(root.path, 'seen');
   const path = program(`test -s "$1" && echo "$1 [$TDS_PADDLE_API_KEY$PGPASSWORD]" >> '${seen}'`);
   const { PGPASSWORD: password } = process.env;
-  process.env.TDS_PADDLE_API_KEY = 'secret';
-  process.env.PGPASSWORD = 'secret';
   try {
+    process.env.TDS_PADDLE_API_KEY = 'secret';
+    process.env.PGPASSWORD = 'secret';
     const one = schedule(new BackupCommand(path));
     for (let count = 0; count < 3; count += 1) {
       await one.look();

@@ -119,6 +119,8 @@ test.each([
 test('each work has its interval, from the start, which raises tiers, to the stop, which tells what is left', async () => {
   const recorded = new RecordedLog();
   const service = await startTestService({ clock: MovableClock.stopped(), log: recorded.log, cold: true });
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => service.close());
   const { problems, log, ...services } = service.service.services;
   if (!(problems instanceof ProblemLog)) throw new Error('no log of problems');
   const { keys, answer_counts, refusals, store } = services;
@@ -127,13 +129,14 @@ test('each work has its interval, from the start, which raises tiers, to the sto
     now_ms: () => Promise.resolve(service.clock.now_ms()),
   });
   const history = new HistoryThread('');
-  const reports = spyOn(problems, 'report').mockReset();
+  using reports = spyOn(problems, 'report').mockReset();
   const works = [
     spyOn(keys, 'flushLastUsed').mockReset().mockRejectedValueOnce(new Error('away')),
     spyOn(alerts, 'run').mockReset(),
     spyOn(answer_counts, 'flush').mockReset(),
     spyOn(history, 'stop').mockReset(),
   ];
+  for (const spy of works) opened.use(spy);
   let hourly_runs = 0;
   const { tier } = await addRising(service);
   service.clock.advance(7 * DAY_MS);
@@ -175,18 +178,19 @@ test('each work has its interval, from the start, which raises tiers, to the sto
   // After five minutes, one hour and two.
   await eventually(() => hourly_runs === 3);
   expect(reports.mock.calls).toMatchObject([[{ step: 'last_used', error: { message: 'away' } }]]);
-  for (const spy of [reports, ...works]) spy.mockRestore();
-  await service.close();
 });
 
 test('the hourly run raises tiers, forgets what is old, and asks for a roll-up within what may be rolled up', async () => {
   const service = await startTestService({ clock: MovableClock.stopped(), cold: true });
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => service.close());
   const { problems, log, ...services } = service.service.services;
   if (!(problems instanceof ProblemLog)) throw new Error('no log of problems');
   const { store, limiter, refusals } = services;
   const tasks: HistoryTask[] = [];
-  const reports = spyOn(problems, 'report').mockReset();
+  using reports = spyOn(problems, 'report').mockReset();
   const forgotten = [spyOn(limiter, 'forgetIdle'), spyOn(refusals, 'forgetIdle')];
+  for (const spy of forgotten) opened.use(spy);
   const run = async (
     usage_retention_days: number | null,
     beginsHourlyRun: () => Promise<boolean> = () => Promise.resolve(true),
@@ -238,6 +242,4 @@ test('the hourly run raises tiers, forgets what is old, and asks for a roll-up w
   ]);
   for (const forgetting of forgotten) expect(forgetting).toHaveBeenCalledTimes(5);
   expect(reports).toHaveBeenCalledTimes(1);
-  for (const spy of [reports, ...forgotten]) spy.mockRestore();
-  await service.close();
 });

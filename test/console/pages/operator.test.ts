@@ -389,6 +389,10 @@ describe.skipIf(program === null)('the pages of the operator', () => {
 
   test('many models, as organizations add of their own, are searched and shown in pages of 50', async () => {
     const ids = Array.from({ length: 60 }, (_, number) => `many-${number}`);
+    await using added = new AsyncDisposableStack();
+    added.defer(async () => {
+      await made.service.execute(`DELETE FROM models WHERE id IN ('${ids.join("', '")}')`);
+    });
     for (const id of ids) {
       await made.service.execute(
         `INSERT INTO models (id, kind, status, description) VALUES ('${id}', 'decision', 'coming_soon', '')`,
@@ -400,7 +404,7 @@ describe.skipIf(program === null)('the pages of the operator', () => {
     await page.getByRole('searchbox', { name: 'Search models' }).fill('many-59');
     await page.getByRole('button', { name: 'Change the price of many-59' }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
-    await made.service.execute(`DELETE FROM models WHERE id IN ('${ids.join("', '")}')`);
+    await added.disposeAsync();
     await page.getByText('No matching models').waitFor();
     expect(opened.complaints).toEqual([]);
   });
