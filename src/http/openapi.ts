@@ -1,3 +1,4 @@
+import { LEFT_OUT_HEADER } from '../contract/left-out-header.ts';
 import { COMMON_CODES, ERROR_CODES, ERROR_TYPES, ERRORS, type ErrorCode } from '../errors/errors.ts';
 import { referenceTo, sharedSchemas } from './openapi-schemas.ts';
 import { isRetriedInVain, SHOULD_RETRY_HEADER } from './responses.ts';
@@ -36,7 +37,7 @@ const RATE = {
   ),
   'service-processing-ms': header('Total platform time in milliseconds.'),
   ...IGNORED_FIELDS,
-  'tds-record-tokens-left-out': header(
+  [LEFT_OUT_HEADER]: header(
     'How many tokens of the middle of the record the question with the least room does not see. Absent where all see all of it, or an upstream does not say. An addition to the specification.',
   ),
 };

@@ -393,7 +393,7 @@ export class Pool {
     const { failure, retry_after_s } = error;
     const now_ms = this.#options.now_ms();
     // Load goes away by itself; a limit may stay until the operator raises it.
-    if (error.is_limit_reached && now_ms - member.limit_reported_at_ms >= LIMIT_REPORT_INTERVAL_MS) {
+    if (error.is_limited && now_ms - member.limit_reported_at_ms >= LIMIT_REPORT_INTERVAL_MS) {
       member.limit_reported_at_ms = now_ms;
       this.#options.onProblem(error);
     }

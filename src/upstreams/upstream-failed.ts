@@ -50,8 +50,8 @@ export class UpstreamFailed extends Error {
     return this.status === 401 || this.status === 403;
   }
 
-  /** True if it may answer no more for the key or account that it is asked with, until a limit's window ends. */
-  get is_limit_reached(): boolean {
+  /** True if it limits requests, because of its load or by a limit of the key or account that it is asked with. */
+  get is_limited(): boolean {
     return this.status === 429;
   }
 
